@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
@@ -19,6 +20,7 @@ from leakscope.data import read_example
 from leakscope.errors import InputError
 from leakscope.fitted.shadow import ShadowScores
 from leakscope.results.reader import read_run
+from leakscope.results.reconciliation import reconciled
 from leakscope.settings import ModelSettings
 from leakscope.settings.audit import TrainingSettings
 from leakscope.subjects import Asked, opened
@@ -62,6 +64,23 @@ def test_few_models_give_no_more_false_alarms(audited):
 
 def test_what_is_a_little_off_in_every_record_is_seen_over_all(audited):
     """Every sd a sixth too small: hardly a single record of so few models shows it."""
+    found = leakscope.verify(spread(audited, 1.2), models=64, records=5)
+    single = [check for check in found.checks if check.law != "all trusted"]
+    assert sum(check.verdict == "differs" for check in single) <= 1
+    assert found.checks[-1].verdict == "differs"
+    assert found.checks[-1].measured == pytest.approx(1.2, abs=0.1)
+
+
+def test_two_mean_tprs_side_by_side_say_whether_they_differ(audited):
+    """Of answers moved further than they spread the laws' test finds more members than it says."""
+    right = leakscope.verify(audited, models=64, records=2).verdict
+    wrong = leakscope.verify(spread(audited, 1.0, moved=3.0), models=64, records=2).verdict
+    words = "so that the predicted one differs: it lies below"
+    assert (words in right, words in wrong) == (False, True)
+
+
+def spread(audited, factor, moved=0.0):
+    """The audit beside models whose answers spread more, or are moved further by the record."""
     given = audited.examined
 
     class Spread:
@@ -71,15 +90,11 @@ def test_what_is_a_little_off_in_every_record_is_seen_over_all(audited):
         def answers(self, units, count, seed):
             found = given.answers(units, count, seed)
             middle = np.mean(found.scores, axis=0, where=~found.trained_on)
-            scores = middle + 1.2 * (found.scores - middle)
+            scores = middle + factor * (found.scores - middle) + moved * shift * found.trained_on
             return shared_answers(scores, found.trained_on, units, found.how, count)
 
-    wrong = audited.model_copy().with_memory(audited.laws, Spread())
-    found = leakscope.verify(wrong, models=64, records=5)
-    single = [check for check in found.checks if check.law != "all trusted"]
-    assert sum(check.verdict == "differs" for check in single) <= 1
-    assert found.checks[-1].verdict == "differs"
-    assert found.checks[-1].measured == pytest.approx(1.2, abs=0.1)
+    shift = audited.table.of("mean_with") - audited.table.of("mean_without")
+    return audited.model_copy().with_memory(audited.laws, Spread())
 
 
 def test_weights_and_classes_are_those_of_the_fit():
@@ -124,6 +139,65 @@ def test_a_training_is_checked_by_many_more_models_of_it(tmp_path: Path) -> None
     again = leakscope.verify(result.write(tmp_path / "run"), models=20, records=3)
     assert again.agreement == found.agreement
     assert [check.measured for check in again.checks] == [check.measured for check in found.checks]
+
+
+@pytest.fixture(scope="module")
+def forest():
+    X, y = load_wine(return_X_y=True)
+    trees = RandomForestClassifier(n_estimators=20)
+    return leakscope.audit(X, y, train=trees, models=16)
+
+
+def test_what_was_counted_is_compared_with_what_is_counted(forest):
+    """A forest's mean TPR stood as 0.31 beside 0.18 with "0 differ": it was that of normals with
+    the counted advantage, which are no laws of the answers."""
+    assert forest.laws.lawless.all()
+    found = leakscope.verify(forest, models=64, records=4)
+    assert {check.quantity for check in found.checks} == {"advantage", "mean advantage"}
+    assert found.differs == 0
+    assert "TPRs, shifts and spreads are not compared" in found.verdict
+    assert found.agreement is not None
+    assert found.agreement["advantage_predicted"] == pytest.approx(forest.advantage.mean())
+    # The same by an attack that knows no law: the best cut of half of the models, on the others.
+    given = forest.examined.answers(np.arange(1), 64, 0)
+    assert found.agreement["advantage_observed"] > cut_and_counted(given) - 0.05
+    (row,) = reconciled(forest, [found])
+    assert (row.quantity, row.agrees) == ("mean advantage, all records", "agrees")
+
+
+def test_counted_advantages_that_are_wrong_differ(forest):
+    """The models that answer were trained on other records than they say."""
+    given = forest.examined
+
+    class Shuffled:
+        def __getattr__(self, name):
+            return getattr(given, name)
+
+        def answers(self, units, count, seed):
+            found = given.answers(units, count, seed)
+            trained_on = np.random.default_rng(seed).permutation(found.trained_on)
+            return shared_answers(found.scores, trained_on, units, found.how, count)
+
+    wrong = forest.model_copy().with_memory(forest.laws, Shuffled())
+    found = leakscope.verify(wrong, models=64, records=4)
+    assert found.differs >= 1
+    assert found.agreement is not None
+    assert found.agreement["advantage_observed"] < 0.2
+    (row,) = reconciled(forest, [found])
+    assert row.agrees == "differs"
+
+
+def cut_and_counted(found) -> float:
+    """The mean advantage of each record's best cut, learnt on half of the models."""
+    learnt, total = np.arange(len(found.scores)) % 4 < 2, 0.0
+    for score, inside in zip(found.scores.T, found.trained_on.T, strict=True):
+        gains = [
+            np.mean(score[learnt & inside] >= cut) - np.mean(score[learnt & ~inside] >= cut)
+            for cut in score[learnt]
+        ]
+        yes = score >= score[learnt][int(np.argmax(gains))]
+        total += np.mean(yes[~learnt & inside]) - np.mean(yes[~learnt & ~inside])
+    return float(total / found.scores.shape[1])
 
 
 def test_the_mean_tpr_has_an_honest_standard_error() -> None:

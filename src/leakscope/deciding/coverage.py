@@ -92,7 +92,7 @@ def _audited(document: ResultDocument) -> str | None:
 
 
 def _shadows(document: ResultDocument) -> str | None:
-    if not isinstance(document, Verification) or "tpr_observed" not in (document.agreement or {}):
+    if not isinstance(document, Verification) or not document.by_shadows:
         return None
     verb = "differs" if document.differs == 1 else "differ"
     return f"{document.agrees} checks agree, {document.differs} {verb}"

@@ -67,7 +67,7 @@ def was_retrained(verification: Verification | None) -> bool:
     False
     """
     return verification is not None and (
-        "trainer" in verification.settings or "tpr_observed" in (verification.agreement or {})
+        "trainer" in verification.settings or verification.by_shadows
     )
 
 
@@ -128,7 +128,7 @@ def standing_of(audit: Audit, others: Iterable[ResultDocument | None]) -> Standi
     measured: dict[int | str, MeasuredRecord] = {}
     contradicted, models = False, None
     for other in others:
-        if not isinstance(other, Verification) or "tpr_observed" not in (other.agreement or {}):
+        if not isinstance(other, Verification) or not other.by_shadows:
             continue
         models = other.settings.get("models")
         borne_out = {name for name in doubtful if _borne_out(other, f"{audit.unit} {name}")}
@@ -221,6 +221,21 @@ def _verified(audit: ResultDocument, found: Verification) -> Iterator[Reconciled
             unsure="verify",
             why_not="it trained the same model again and again; the audit "
             + ("overstates" if together["tpr_predicted"] > measured else "understates")
+            + " the exposure on average",
+        )
+    elif found.by_shadows:
+        measured, error = together["advantage_observed"], together.get("advantage_stderr")
+        yield _row(
+            "verify",
+            "mean advantage, all records",
+            together["advantage_predicted"],
+            measured,
+            *_ends(measured, error),
+            sure="both",
+            why="many more models of the same training show the same on average",
+            unsure="verify",
+            why_not="it trained many more models; the audit "
+            + ("overstates" if together["advantage_predicted"] > measured else "understates")
             + " the exposure on average",
         )
     elif "trainer" in found.settings and found.checks:

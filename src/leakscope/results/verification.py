@@ -69,6 +69,11 @@ class Verification(ResultDocument):
     measured: list[MeasuredRecord] = Field(default_factory=list)
     verdict: str
 
+    @property
+    def by_shadows(self) -> bool:
+        """Whether an audit was compared with shadow models of its own model."""
+        return "models" in (self.agreement or {})
+
     def in_short(self) -> Short:
         """The verdict, and every check."""
         rows = [

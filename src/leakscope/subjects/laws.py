@@ -172,6 +172,11 @@ class UnitLaws(ABC):
     def spread(self) -> FloatArray:
         """(U,) how far an answer without the unit varies: the scale of noise that could hide it."""
 
+    @property
+    def lawless(self) -> NDArray[np.bool_]:
+        """(U,) units of which the advantage alone is known: their pairs are no laws of theirs."""
+        return np.zeros(self.units, dtype=np.bool_)
+
     def own_errors(self, units: Rows) -> tuple[FloatArray, FloatArray]:
         """Of some units: how far shift and log sd without the unit are known; zero if computed."""
         return np.zeros(len(units)), np.zeros(len(units))
@@ -397,6 +402,11 @@ class PosteriorLaws(UnitLaws):
             centre=_noised(self.centre, sd),
             sd_without=np.hypot(self.sd_without, sd),
         )
+
+    @property
+    def lawless(self) -> NDArray[np.bool_]:
+        """(U,) those whose advantage was counted."""
+        return self.counted
 
     def own_errors(self, units: Rows) -> tuple[FloatArray, FloatArray]:
         """Standard deviations of the posterior."""

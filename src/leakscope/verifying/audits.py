@@ -19,12 +19,13 @@ from leakscope import fitted, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import RecordId
 from leakscope.errors import InputError
-from leakscope.fitted.few_models import few_models
+from leakscope.fitted.few_models import NEAR, FewModels, few_models
 from leakscope.fitted.record_population import means_and_squares
 from leakscope.fitted.shadow import LEAST_OF_EACH, ShadowScores
 from leakscope.results.audit import Audit
-from leakscope.results.measurement import MeasuredRecord, measured_records
-from leakscope.results.reconciliation import fpr_reached, shadows_agree
+from leakscope.results.measurement import measured_records
+from leakscope.results.reconciliation import HALF_WIDTH, fpr_reached, shadows_agree
+from leakscope.subjects.ranks import rank_correlation
 from leakscope.subjects.subject import Answers, LawsNotStoredError, Subject, places
 from leakscope.verifying.checks import (
     Check,
@@ -43,6 +44,10 @@ RESOLUTION = 0.25
 
 # Laws of one fit are those of many records; over all records they may be off by so much.
 ASYMPTOTIC = 0.05
+
+# Mean advantages of forests and trees, counted by other models, varied as if there were up to three
+# times fewer witnesses than the models' noise has directions.
+SHARED = 3.0
 
 # So many of the units that an audit does not trust are checked beside those asked for.
 MOST_DOUBTED = 20
@@ -66,6 +71,15 @@ class Scores:
     def shift(self) -> FloatArray:
         """How far a unit's presence moves its score."""
         return self.member_mean - self.nonmember_mean
+
+    def some(self, units: npt.NDArray[np.bool_]) -> Scores:
+        """Those of some units."""
+        return Scores(
+            self.member_mean[units],
+            self.member_sd[units],
+            self.nonmember_mean[units],
+            self.nonmember_sd[units],
+        )
 
 
 def check_audit(
@@ -253,93 +267,179 @@ def _shared(
         if not (np.isfinite(told.shift[row]) and told.nonmember_sd[row] >= 0.0):
             name = f"{audit.unit} {subject.ids[row]}"
             raise InputError(f"the result's {name} has no mean and spread to check.")
+    lawless = _lawless(audit)[place]
+    few = _few(told, scores, trained_on, seed) if lawless.any() else None
+    advantages = _Advantages(audit, place, few, seed)
     usual = _usual_fourth_moment(scores, trained_on)
-    own = _own_errors(audit, place[list(rows)])
-    checks = [
-        check
-        for row, shift_error, log_sd_error in zip(rows, *own, strict=True)
-        for check in _of_unit(
+    lawful = [row for row in rows if not lawless[row]]
+    own = dict(zip(lawful, zip(*_own_errors(audit, place[lawful]), strict=True), strict=True))
+    of_rows = [
+        [advantages.check(f"{audit.unit} {subject.ids[row]}", row)]
+        if lawless[row]
+        else _of_unit(
             f"{audit.unit} {subject.ids[row]}",
             float(told.shift[row]),
             (float(told.member_sd[row]), float(told.nonmember_sd[row])),
             scores[trained_on[:, row], row],
             scores[~trained_on[:, row], row],
             usual,
-            (float(shift_error), float(log_sd_error)),
+            (float(own[row][0]), float(own[row][1])),
         )
+        for row in rows
     ]
+    checks = [check for own_checks in of_rows for check in own_checks]
     lean = leaning(checks)
     warnings = () if lean is None else (lean,)
+    settings = {**answers.settings, "records": len(rows)}
+    untrusted = ~audit.trusted[place]
+    if np.count_nonzero(lawless) > 0.5 * len(lawless):
+        if few is None:
+            return Outcome(checks, answers.how, settings, None, warnings)
+        together = advantages.together(f"all {audit.unit}s")
+        checks.append(together)
+        doubted = _doubted(checks, rows, of_rows, untrusted, whole=lean is not None)
+        measured = measured_records(few, subject.ids, doubted.tolist())
+        found = advantages.agreement(together, len(scores))
+        how = f"{answers.how}. {_counted_words(found, audit.unit)}"
+        return Outcome(checks, how, settings, found, warnings, measured)
     # Of laws that a few models were measured for, all err together.
     if subject.basis == "computed" and not named:
         checks += _together(told, scores, trained_on, audit.trusted[place])
-    settings = {**answers.settings, "records": len(rows)}
     _, sd_in, _, sd_out = ShadowScores(scores, trained_on).moments()
     if not np.count_nonzero(sd_in * sd_out) > 0.5 * len(sd_in):
-        few = (
+        alike = (
             f"the scores of most {audit.unit}s take one value only, with the {audit.unit} or "
             f"without it, so there is no summary over all {audit.unit}s, and normal laws do not "
             "describe them."
         )
-        return Outcome(checks, answers.how, settings, None, (*warnings, few))
-    found: Any = fitted.check_against_shadows(
-        told,  # type: ignore[arg-type]
-        ShadowScores(scores, trained_on),
+        return Outcome(checks, answers.how, settings, None, (*warnings, alike))
+    summed: Any = fitted.check_against_shadows(
+        told.some(~lawless),  # type: ignore[arg-type]
+        ShadowScores(scores[:, ~lawless], trained_on[:, ~lawless]),
         random_state=seed,
     )
-    agree = shadows_agree(found.tpr_predicted, found.tpr_observed, found.tpr_stderr)
-    doubted = _doubted(checks, rows, ~audit.trusted[place], whole=lean is not None or not agree)
-    measured = _measured(told, scores, trained_on, subject.ids, doubted, seed)
+    agree = shadows_agree(summed.tpr_predicted, summed.tpr_observed, summed.tpr_stderr)
+    whole = lean is not None or not agree
+    doubted = _doubted(checks, rows, of_rows, untrusted, whole=whole)
+    few = _few(told, scores, trained_on, seed) if few is None and doubted.size else few
+    measured = [] if few is None else measured_records(few, subject.ids, doubted.tolist())
+    who = f"all {audit.unit}s"
+    if lawless.any():
+        who = f"the {np.count_nonzero(~lawless)} {audit.unit}s whose advantage was not counted"
     how = (
-        f"{answers.how}. Over all {audit.unit}s the predicted shift is {found.shift_ratio:.2f} "
-        f"times the observed one and the sd {found.sd_ratio:.2f} times; the rank correlation of "
-        f"the advantages is {found.rank_correlation:.2f}, where exactly right numbers would reach "
-        f"{found.ceiling:.2f} with this many models; the mean TPR at "
-        f"{fpr_reached(found.tpr_at)} is {found.tpr_predicted:.3f} predicted and "
-        f"{found.tpr_observed:.3f} counted (standard error {found.tpr_stderr:.3f})"
+        f"{answers.how}. Over {who} the predicted shift is {summed.shift_ratio:.2f} "
+        f"times the observed one and the sd {summed.sd_ratio:.2f} times; the rank correlation of "
+        f"the advantages is {summed.rank_correlation:.2f}, where exactly right numbers would reach "
+        f"{summed.ceiling:.2f} with this many models; the mean TPR at "
+        f"{fpr_reached(summed.tpr_at)} is {summed.tpr_predicted:.3f} predicted and "
+        f"{summed.tpr_observed:.3f} counted (standard error {summed.tpr_stderr:.3f})"
     )
-    return Outcome(checks, how, settings, asdict(found), warnings, measured)
+    if not agree:
+        over = "above" if summed.tpr_predicted > summed.tpr_observed else "below"
+        how += f", so that the predicted one differs: it lies {over} what its error allows"
+    return Outcome(checks, how, settings, asdict(summed), warnings, measured)
+
+
+def _lawless(audit: Audit) -> npt.NDArray[np.bool_]:
+    """Units of which the advantage alone is known; none where the laws are not stored."""
+    try:
+        found: npt.NDArray[np.bool_] = audit.laws.lawless
+    except LawsNotStoredError:
+        return np.zeros(len(audit.table), dtype=np.bool_)
+    return found
+
+
+class _Advantages:
+    """Advantages of an audit beside those that the shadow models show, both with intervals."""
+
+    def __init__(
+        self, audit: Audit, place: npt.NDArray[np.intp], few: FewModels | None, seed: int
+    ) -> None:
+        table = audit.table
+        ends = [table.of(f"advantage_{end}")[place] for end in ("low", "high")]
+        self.told, self.error = table.of("advantage")[place], _error(*ends)
+        self.seen = self.seen_error = np.full(len(place), np.nan)
+        self.witnesses, self.seed = 1.0, seed
+        if few is not None:
+            self.seen = few.advantage.value
+            self.seen_error = _error(few.advantage.low, few.advantage.high)
+            self.witnesses = min(few.draws.sums.directions / SHARED, float(len(place)))
+
+    def check(self, law: str, row: int) -> Check:
+        """Of one unit."""
+        error = math.hypot(self.error[row], self.seen_error[row])
+        return Check(law, "advantage", float(self.told[row]), float(self.seen[row]), error, NEAR)
+
+    def together(self, law: str) -> Check:
+        """Of the mean over all: units share the models, and are so many witnesses and no more."""
+        error = math.hypot(self.error.mean(), self.seen_error.mean()) / self.witnesses**0.5
+        told, seen = float(self.told.mean()), float(self.seen.mean())
+        return Check(law, "mean advantage", told, seen, error, NEAR)
+
+    def agreement(self, together: Check, models: int) -> dict[str, Any]:
+        """The means and the ranks, for machines."""
+        error = np.hypot(self.error, self.seen_error)
+        noise = error * np.random.default_rng(self.seed).normal(size=len(self.told))
+        return {
+            "models": models,
+            "advantage_predicted": together.predicted,
+            "advantage_observed": together.measured,
+            "advantage_stderr": together.stderr,
+            "rank_correlation": rank_correlation(self.told, self.seen),
+            "ceiling": rank_correlation(self.told, self.told + noise),
+        }
+
+
+def _error(low: FloatArray, high: FloatArray) -> FloatArray:
+    """The standard error that an interval of 95% stands for."""
+    return np.asarray((high - low) / (2.0 * HALF_WIDTH))
+
+
+def _counted_words(found: dict[str, Any], unit: str) -> str:
+    """Means and ranks in words, and why there is no TPR."""
+    return (
+        f"Over all {unit}s the mean advantage is {found['advantage_predicted']:.3f} in the audit "
+        f"and {found['advantage_observed']:.3f} by these models (standard error "
+        f"{found['advantage_stderr']:.2g}); the rank correlation of the advantages is "
+        f"{found['rank_correlation']:.2f}, where numbers that are right up to their errors "
+        f"would reach about {found['ceiling']:.2f}. TPRs, shifts and spreads are not compared: these advantages "
+        "were counted, and a count does not say which law the answers have"
+    )
 
 
 def _doubted(
     checks: Sequence[Check],
     rows: Sequence[int],
+    of_rows: Sequence[Sequence[Check]],
     untrusted: npt.NDArray[np.bool_],
     *,
     whole: bool,
 ) -> npt.NDArray[np.intp]:
     """The units for whose numbers the audit does not answer; all, where the whole is contradicted.
 
-    The checks of ``rows`` come first, two each.
+    ``of_rows`` are the checks of each of ``rows``, with which ``checks`` begin.
     """
     threshold = threshold_for(len(checks))
     differs = [check.verdict(threshold) == "differs" for check in checks]
-    found = untrusted.copy()
-    for k, row in enumerate(rows):
-        found[row] |= any(differs[2 * k : 2 * k + 2])
-    if whole or any(differs[2 * len(rows) :]):
+    found, place = untrusted.copy(), 0
+    for row, own in zip(rows, of_rows, strict=True):
+        found[row] |= any(differs[place : place + len(own)])
+        place += len(own)
+    if whole or any(differs[place:]):
         found[:] = True
     return np.flatnonzero(found)
 
 
-def _measured(
-    told: Scores,
-    scores: FloatArray,
-    trained_on: npt.NDArray[np.bool_],
-    names: Sequence[RecordId],
-    units: npt.NDArray[np.intp],
-    seed: int,
-) -> list[MeasuredRecord]:
-    """What the models show of some units, with intervals; none where they do not tell."""
-    if not units.size:
-        return []
+def _few(
+    told: Scores, scores: FloatArray, trained_on: npt.NDArray[np.bool_], seed: int
+) -> FewModels | None:
+    """What the models show of every unit, with intervals; None where they do not tell."""
     # Training on a record moves its score to the side that the audit says.
     sign = np.where(told.shift < 0.0, -1.0, 1.0)
     try:
-        found = few_models(sign * scores, trained_on, level_models=False, random_state=seed)
+        return few_models(sign * scores, trained_on, level_models=False, random_state=seed)
     except InputError:
-        return []
-    return measured_records(found, names, units.tolist())
+        return None
 
 
 def _of_unit(
