@@ -46,6 +46,17 @@ def advice(ridge):
     return leakscope.advise(leakscope.audit(X, y, model=model), TARGET, random_state=3)
 
 
+def test_noise_has_its_unit(ridge, advice):
+    """It was a bare number, where the audit says that it is a multiple of the target's sd."""
+    noise = next(option for option in advice.options if option.name == "output noise")
+    assert ", in units of the target, to every prediction" in noise.sentence
+    scaled = named(data.read_example("diabetes"), ModelSettings(model="ridge", alpha=1.0))
+    found = leakscope.advise(scaled, TARGET, random_state=3)
+    noise = next(option for option in found.options if option.name == "output noise")
+    sd = noise.setting["output_sd"]
+    assert f"standard deviation {sd:.2g} times the target's to every prediction" in noise.sentence
+
+
 def halves(X, y, alpha, count, seed):
     """Predictions of every record by ridge regressions on random halves, solved here."""
     rng = np.random.default_rng(seed)

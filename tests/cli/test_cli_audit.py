@@ -169,3 +169,26 @@ def test_a_json_that_cannot_be_written_leaves_no_run(more, tmp_path, monkeypatch
     assert main(["audit", "--example", "iris", *more, "--json", "out.json"]) == 2
     assert "No space left on device" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ("drop", "Empty values: 3 of 40 records were dropped (a, b)."),
+        ("impute", "Empty values: 3 were filled in by the median or most frequent (a 1, b 2)."),
+    ],
+)
+def test_what_was_done_about_empty_values_is_on_the_screen(here, capsys, how, told):
+    """It stood in result.json alone."""
+    rng = np.random.default_rng(0)
+    rows = [[f"{a:.3f}", f"{b:.3f}", f"{a - b:.3f}"] for a, b in rng.normal(size=(40, 2))]
+    rows[3][0] = rows[5][1] = rows[9][1] = ""
+    text = "\n".join(",".join(row) for row in [["a", "b", "y"], *rows])
+    (here / "d.csv").write_text(text + "\n", encoding="utf-8")
+    run = str(here / "run")
+    assert main(["audit", "d.csv", "--target", "y", "--missing", how, "--run-dir", run]) == 0
+    assert told in capsys.readouterr().out.splitlines()
+    assert main(["report", run]) == 0
+    assert told in (here / "run" / "report.html").read_text(encoding="utf-8")
+    assert main(["audit", "--example", "wine"]) == 0
+    assert "Empty values" not in capsys.readouterr().out

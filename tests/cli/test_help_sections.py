@@ -24,10 +24,24 @@ def test_every_option_stands_once(verb: str, capsys: pytest.CaptureFixture[str])
     assert set(shown.values()) == {1}
 
 
-def test_the_model_comes_before_the_gaussian_process(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_screen_has_what_one_needs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had 196 lines, and --group and --run-dir were far down."""
+    for columns in ("80", "100"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert main(["audit", "--help"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) < 110
+        screen = "\n".join(lines[:28])
+        for wanted in ("FILE ", "--target ", "--model ", "--group ", "--run-dir ", "Example: "):
+            assert f"\n  {wanted}" in screen
+
+
+def test_what_is_rarely_used_comes_last(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", "--help"]) == 0
     page = capsys.readouterr().out
-    places = [page.index(f"\n  {option} ") for option in ("--target", "--model", "--train")]
+    options = ("--target", "--model", "--missing", "--threshold-tpr", "--C", "--train", "--header")
+    places = [page.index(f"\n  {option} ") for option in options]
     assert places == sorted(places)
-    assert max(places) < page.index("\nHow the data are read:") < page.index("\n  --missing ")
-    assert page.index("A Gaussian process instead of a fitted model:") < page.index("\n  --kernel ")
+    assert max(places) < page.index("\nRarely used: ") < page.index("\n  --kernel ")

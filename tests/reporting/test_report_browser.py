@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from runs import HOSTILE, SHOWN, example_run, hostile_run
 
+from leakscope.cli import main
 from leakscope.reporting.writing import write_report
 from leakscope.results.reader import read_run
 
@@ -62,6 +63,22 @@ def test_charts_are_drawn_and_the_page_fits(browser, reports, width):
     widths = page.eval_on_selector_all(".shown img", "all => all.map(one => one.naturalWidth)")
     assert set(widths) == {8}
     assert troubles == []
+    page.close()
+
+
+def test_the_table_of_attackers_stays_on_the_page(browser, tmp_path):
+    """Its sentences did not wrap: at 1,100 px the numbers were cut."""
+    assert main(["audit", "--example", "diabetes", "--run-dir", str(tmp_path / "run")]) == 0
+    report = write_report(read_run(tmp_path / "run"))
+    wide = "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).length"
+    for width in (1280, 1100):
+        page, _ = opened(browser, report, width)
+        assert "knows all other records" in page.locator("main").inner_text()
+        assert page.eval_on_selector_all(".scroll", wide) == 0
+        page.close()
+    # On a telephone a wide table scrolls by itself, and the page does not.
+    page, _ = opened(browser, report, 400)
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
     page.close()
 
 

@@ -82,7 +82,7 @@ class TestOneLineMore:
         assert main([*verb, "--help"]) == 0
         told = " ".join(capsys.readouterr().out.split())
         assert "nngp (a wide network) or cosine (repeating functions)" in told
-        assert "(rbf, matern and cosine only). [default: 7]" in told
+        assert "(rbf, matern and cosine only). [7]" in told
 
     def test_on_the_command_line(self, tmp_path, capsys):
         words = ["audit", "--example", "iris", "--kernel", "cosine", "--noise-variance", "0.5"]

@@ -100,7 +100,7 @@ def test_every_setting_says_what_it_is_in_a_sentence(model, name):
 
 def test_where_a_kernels_own_default_is_shown():
     told = described(settings.AuditSettings, "weight_variance")
-    assert told.text == "Prior variance of the weights (linear and nngp only)."
+    assert told.text == "Prior variance (linear and nngp only)."
     assert told.shown_default == "1 for linear, 2 for nngp"
     scale = described(settings.AuditSettings, "length_scale")
-    assert scale.shown_default == "the median distance between records"
+    assert scale.shown_default == "the median distance"

@@ -49,40 +49,18 @@ SUMMARY = "A dataset in, every record's leakage out."
 # The options under headings, by the names of their parameters; the others follow the first ones.
 SECTIONS = {
     "Options": (
-        "example",
         "target",
+        "model",
+        "group_column",
+        "run_dir",
+        "example",
         "id_column",
         "task",
-        "model",
-        "C",
-        "alpha",
-        "train",
-        "models",
-        "by",
+        "missing",
+        "ignore",
         "top",
         "explain",
-        "run_dir",
         "json_path",
-    ),
-    "How the data are read": (*READING, "group_column"),
-    "More about --model": (
-        "gamma",
-        "weight_decay",
-        "question",
-        "fraction",
-        "observes",
-        "answer_noise",
-    ),
-    "A secret column": ("secret", "secret_prior", "secret_within", "secret_values"),
-    "More about a training": ("time_limit", "keep", "workers", "scheduler"),
-    "A Gaussian process instead of a fitted model": (
-        *KERNEL,
-        "noise_variance",
-        "fit_kernel_scale",
-        "sensitivity",
-        "route",
-        "inducing",
-        "error",
     ),
     "Thresholds: what is acceptable": (
         "threshold_advantage",
@@ -90,9 +68,47 @@ SECTIONS = {
         "threshold_ppv",
         "prior",
         "fail_above",
-        "measure",
     ),
-    "Seeds, and files larger than memory": ("seed", "streamed", "cluster"),
+    "Of a fitted model": (
+        "C",
+        "alpha",
+        "gamma",
+        "weight_decay",
+        "question",
+        "fraction",
+        "observes",
+        "answer_noise",
+        "secret",
+        "secret_prior",
+        "secret_within",
+        "secret_values",
+    ),
+    "Of a training, such as of a forest or a network": (
+        "train",
+        "models",
+        "minutes",
+        "time_limit",
+        "keep",
+        "workers",
+        "scheduler",
+    ),
+    "How the data are read": (
+        *(name for name in READING if name not in ("missing", "ignore")),
+        "by",
+        "streamed",
+        "cluster",
+    ),
+    "Rarely used: a Gaussian process instead of a fitted model, own measures, seeds": (
+        *KERNEL,
+        "noise_variance",
+        "fit_kernel_scale",
+        "sensitivity",
+        "route",
+        "inducing",
+        "error",
+        "measure",
+        "seed",
+    ),
 }
 
 EPILOG = "Example: leakscope audit --example diabetes --top 5"
@@ -122,8 +138,7 @@ def audit(
     fail_above: Annotated[
         list[str] | None,
         typer.Option(
-            help="The same in short, also for other measures: advantage=NUMBER, tpr=NUMBER, "
-            "auc=NUMBER or kl=NUMBER.",
+            help="In short: advantage=0.2, tpr=, auc= or kl=.",
             metavar="LIMIT",
             show_default=False,
         ),
@@ -131,7 +146,7 @@ def audit(
     measure: Annotated[
         list[str] | None,
         typer.Option(
-            help="A measure of your own, a function of a pair of laws; repeatable.",
+            help="Your own, of a pair of laws; repeatable.",
             metavar="MODULE:FUNCTION",
             show_default=False,
         ),
@@ -140,16 +155,14 @@ def audit(
         bool | None,
         typer.Option(
             "--stream/--no-stream",
-            help="Read .parquet and .arrow files in blocks, in bounded memory (--model ridge, "
-            "linear or logistic, or --kernel linear). A run that was stopped goes on with its "
-            "--run-dir.  [default: where it would not fit]",
+            help="Read .parquet in blocks.  [default: if too large]",
             show_default=False,
         ),
     ] = None,
     cluster: Annotated[
         str | None,
         typer.Option(
-            help="Stream on the Dask cluster at this address, such as tcp://10.0.0.1:8786.",
+            help="Stream on the Dask cluster at this address.",
             metavar="ADDRESS",
             show_default=False,
         ),
@@ -157,14 +170,11 @@ def audit(
     json_path: JsonPath = None,
     run_dir: RunDirectory = None,
 ) -> None:
-    """How much each record of a dataset is exposed by a model that was trained on it.
+    """How much each record is exposed by a model that was trained on it.
 
-    For every record: what the model would answer about it, trained with the record and without it,
-    and how well an attacker can tell the two apart.  Name any model or training (--model): the best
-    method there is for it is taken, the laws of one fit or a few models of halves of the records,
-    and the first line says which.  Without one, ridge or logistic regression stands in; with
-    --kernel or --noise-variance a Gaussian process does.  With a threshold the exit status is 3
-    where a record is above it, and 4 where that cannot be told.
+    Name any model (--model): the best method there is for it is taken, and the first line says
+    which.  With a threshold the exit status is 3 where a record is above it, 4 where that cannot be
+    told.  docs/commands.md says more of every option.
     """
     from leakscope import auditing
     from leakscope.auditing.audit import asked_by_settings, expected

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from leakscope.cli.output import table, wrapped
 
@@ -14,8 +13,11 @@ if TYPE_CHECKING:
 
 def page(audit: Audit, top: int, *, explain: bool = False, threshold: float | None = None) -> str:
     """The answer, the most exposed, and what the attacker is assumed to know."""
+    from leakscope.data.preparation import about_empty
+
     level = audit.exposed_above if threshold is None else threshold
     told = [one for one in audit.answer(threshold=level) if one != audit.attacker]
+    told += filter(None, [about_empty(audit.dataset.steps)])
     if top:
         told += audit.about.notes(audit)
     parts = ["\n".join(wrapped(sentence) for sentence in told)]
@@ -30,33 +32,21 @@ def page(audit: Audit, top: int, *, explain: bool = False, threshold: float | No
 
 
 def _table(audit: Audit, top: int) -> str:
-    """The columns of the kind's screen; an interval stands beside its number."""
-    from leakscope.results.columns import shown_columns
+    """The columns of the kind's screen; an interval stands beside its number, or instead of it."""
+    from leakscope.results.columns import shown_columns, text_with_ends
 
     columns = shown_columns(audit.about.screen, audit.table)
-    between = "advantage_low" in audit.table
     headings = ["record_id"] if audit.unit == "record" else ["group", "size"]
     names = ["record_id"] if audit.unit == "record" else ["record_id", "size"]
+    words = f" ({audit.about.interval_words})"
     for column in columns:
-        with_ends = between and column.name == "advantage"
-        headings.append(
-            f"advantage ({audit.about.interval_words})" if with_ends else column.heading
-        )
+        with_ends = f"{column.name}_low" in audit.table and not column.name.startswith("kl")
+        headings.append(f"{column.heading}{words if with_ends else ''}")
     rows = [
-        [
-            *(str(row[name]) for name in names),
-            *(column.text(row) + _ends(row, column.name) for column in columns),
-        ]
+        [*(str(row[name]) for name in names), *(text_with_ends(one, row) for one in columns)]
         for row in audit.table.rows(top)
     ]
     return table(headings, rows)
-
-
-def _ends(row: Mapping[str, Any], name: str) -> str:
-    low = row.get("advantage_low")
-    if name != "advantage" or low is None:
-        return ""
-    return f" ({low:.2f} to {row['advantage_high']:.2f})"
 
 
 def _words(audit: Audit, explain: bool) -> str:

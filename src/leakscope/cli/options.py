@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 DatasetFile = Annotated[
     Path | None,
     typer.Argument(
-        help="The dataset: .csv, .data, .tsv, .parquet, .arrow, .feather, .npy or .npz; a folder "
-        "of pictures, one subfolder per class; or a Hugging Face dataset saved to disk.",
+        help="The data: .csv, .tsv, .data, .parquet, .arrow, .feather, .npy or .npz; a folder of "
+        "pictures, one subfolder per class; or a saved Hugging Face dataset.",
         metavar="FILE",
         show_default=False,
     ),
@@ -32,8 +32,7 @@ DatasetFile = Annotated[
 Example = Annotated[
     str | None,
     typer.Option(
-        help="A dataset that scikit-learn ships, instead of FILE: diabetes, breast_cancer, "
-        "digits, iris or wine.",
+        help="Not FILE but diabetes, breast_cancer, digits, iris or wine.",
         metavar="NAME",
         show_default=False,
     ),
@@ -54,7 +53,7 @@ JsonPath = Annotated[
     typer.Option(
         "--json",
         callback=_json_path,
-        help="Write the whole result as JSON; - for stdout, which then holds nothing else.",
+        help="Write the result as JSON; - for stdout alone.",
         metavar="PATH",
         show_default=False,
     ),
@@ -319,10 +318,15 @@ KERNEL = (
 )
 
 
+# Of an option's name and value on a help page.
+WIDEST = 26
+
+
 def sectioned(sections: Mapping[str, tuple[str, ...]]) -> type[Guarded]:
     """A command whose help has these headings, in their order, over the parameters they name.
 
-    What no heading names stands at the end of the first.
+    What no heading names stands at the end of the first.  The example comes before the options,
+    which are many, and a default stands in brackets without the word.
     """
 
     class Sectioned(Guarded):
@@ -334,14 +338,20 @@ def sectioned(sections: Mapping[str, tuple[str, ...]]) -> type[Guarded]:
                 if record is not None and parameter.param_type_name == "argument":
                     arguments.append(record)
                 elif record is not None:
-                    records[str(parameter.name)] = record
+                    option, text = record
+                    records[str(parameter.name)] = option, text.replace("  [default: ", " [")
             named = {name for names in sections.values() for name in names}
             others = [name for name in records if name not in named]
+            super().format_epilog(ctx, formatter)
             with formatter.section("Arguments"):
                 formatter.write_dl(arguments)
             for place, (heading, names) in enumerate(sections.items()):
                 shown = [*names, *(others if place == 0 else ())]
-                with formatter.section(heading):
-                    formatter.write_dl([records[name] for name in shown])
+                with formatter.section(heading if place else f"{heading} (defaults in brackets)"):
+                    # A long name has a line of its own, and leaves the others room.
+                    formatter.write_dl([records[name] for name in shown], col_max=WIDEST)
+
+        def format_epilog(self, ctx: Any, formatter: Any) -> None:
+            """Where the example was, on pages that fit a screen."""
 
     return Sectioned

@@ -186,8 +186,10 @@ def _sides(
     advantage_edges = np.linspace(0.0, 1.0, BINS + 1)
     made = []
     for audit, name, level, stands in zip((one, two), names, levels, stand, strict=True):
-        # Where the level is assumed, a rate at the end of the scale says nothing of a release.
-        largest = {} if audit.basis == "assumed" else audit.totals.largest
+        # Where the level is assumed, a rate at the end of the scale says nothing of a release, and
+        # where it is an interval, it may be anywhere.
+        vague = audit.basis == "assumed" or "advantage_low" in audit.table
+        largest = {} if vague else audit.totals.largest
         made.append(
             SideEntry(
                 run=name,

@@ -11,7 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from leakscope.data.files import reason
+from leakscope.data.preparation import about_empty
 from leakscope.errors import InputError
 from leakscope.reporting import charts
 from leakscope.reporting.pages import (
@@ -25,7 +29,7 @@ from leakscope.reporting.pages import (
     words_used,
 )
 from leakscope.results.audit import Audit
-from leakscope.results.columns import column_named, shown_columns
+from leakscope.results.columns import by_ends, column_named, shown_columns
 from leakscope.results.document import ResultDocument
 from leakscope.results.reader import Run
 from leakscope.results.reconciliation import reconciled, standing_of, was_retrained
@@ -79,6 +83,8 @@ class PageColumn:
         value = values[self.key][row]
         if self.form == "range":
             return "–" if value is None else f"{value}–{values[self.upper][row]}"
+        if self.form == "between":
+            return "–" if value is None else f"{value:.2g} to {values[self.upper][row]:.2g}"
         if self.form == "yes":
             return "yes" if value else "NO"
         if self.form == "text":
@@ -116,6 +122,7 @@ def audit_html(run: Run, audit: Audit, *, redact: bool, beside: Sequence[ResultD
             answer=answer,
             doubt=standing_of(audit, others).doubt(audit),
             question=_question(audit),
+            empty=about_empty(audit.dataset.steps),
             facts=_facts(audit),
             columns=columns,
             top=[
@@ -176,8 +183,11 @@ def _facts(audit: Audit) -> list[tuple[str, str]]:
         ("largest advantage", fraction(totals.largest.get("advantage"))),
         ("median advantage", number(totals.median_advantage)),
     ]
+    if "advantage_low" in audit.table:
+        ends = [fraction(_most(audit.table.of(f"advantage_{end}"))) for end in ("low", "high")]
+        found[2] = ("largest advantage, at least and at most", " to ".join(ends))
     for name, words in (("tpr_at_fpr_0_01", "1%"), ("tpr_at_fpr_0_001", "0.1%")):
-        if name in totals.largest:
+        if name in totals.largest and "advantage_low" not in audit.table:
             found.append((f"largest TPR at {words} FPR", fraction(totals.largest[name])))
     if audit.about.ranked_by == "kl":
         found.append(("largest KL, nats", number(totals.largest.get("kl"))))
@@ -185,6 +195,10 @@ def _facts(audit: Audit) -> list[tuple[str, str]]:
         found.append((f"{audit.exposed_above:g} or more", f"{totals.exposed:,}"))
     found.append(("not trusted", f"{totals.untrusted:,}"))
     return found
+
+
+def _most(values: NDArray[np.float64]) -> float:
+    return float(np.nanmax(values))
 
 
 # The table of records.
@@ -205,6 +219,10 @@ def table_columns(audit: Audit) -> list[PageColumn]:
         )
         form = "range" if column.upper else FORMS[column.form]
         heading = column.heading
+        if by_ends(name) and f"{name}_low" in audit.table:
+            words = f"{heading}, {audit.about.interval_words}"
+            found.append(PageColumn(f"{name}_low", words, "between", classes, f"{name}_high"))
+            continue
         if name.endswith("_low") and not column.upper:
             heading = audit.about.interval_words
         found.append(PageColumn(name, heading, form, classes, column.upper or ""))
@@ -259,7 +277,13 @@ def _charts(run: Run, audit: Audit) -> dict[str, Any]:
     """Descriptions by name: the histograms and ROCs that the run holds."""
     arrays = run.arrays((*charts.ROC_ARRAYS, *charts.HISTOGRAM_ARRAYS))
     drawn: dict[str, Any] = {}
-    for name, title in (("advantage", "advantage"), ("log10_kl", "log10 of KL")):
+    shown = {column.name for column in shown_columns(("advantage", "kl"), audit.table)}
+    for column, name, title in (
+        ("advantage", "advantage", "advantage"),
+        ("kl", "log10_kl", "log10 of KL"),
+    ):
+        if column not in shown:
+            continue
         edges, counts = (arrays.get(f"histogram_{name}_{part}") for part in ("edges", "counts"))
         if edges is not None and counts is not None:
             drawn[f"histogram_{name}"] = charts.histogram(edges, counts, title)

@@ -28,10 +28,10 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from leakscope.errors import InputError
-from leakscope.results.columns import Record, Table, trust_of
+from leakscope.results.columns import Record, Table, shown_columns, text_with_ends, trust_of
 from leakscope.results.document import DatasetEntry, Fraction, Number, ResultDocument
 from leakscope.results.kinds import kind_named
-from leakscope.results.shown import Short, are, certain, ranked_picture
+from leakscope.results.shown import Short, are, ranked_picture
 from leakscope.results.trust import Trust
 
 if TYPE_CHECKING:
@@ -389,13 +389,13 @@ class Audit(ResultDocument):
 
     def in_short(self) -> Short:
         """The answer, and the most exposed."""
-        names = [name for name in SHORT_COLUMNS if name in self.table]
+        columns = [c for c in shown_columns(SHORT_COLUMNS, self.table) if c.name in SHORT_COLUMNS]
         rows = [
-            [str(row["record_id"]), *(certain(row[name]) + _ends(row, name) for name in names),
+            [str(row["record_id"]), *(text_with_ends(column, row) for column in columns),
              "yes" if row["trusted"] else "no"]
             for row in self.table.rows(SHOWN)
         ]  # fmt: skip
-        headings = (self.unit, *(SHORT_COLUMNS[name] for name in names), "trusted")
+        headings = (self.unit, *(SHORT_COLUMNS[column.name] for column in columns), "trusted")
         title = f"Audit of {self.dataset.name}: the most exposed"
         return Short(
             title, tuple(self.sentences), headings, rows, tuple(self.warnings), self._picture()
@@ -610,12 +610,6 @@ class Audit(ResultDocument):
         if not isinstance(found, cls):
             raise InputError(f"{path} holds a result of kind {found.kind}, and no audit.")
         return found
-
-
-def _ends(row: Mapping[str, Any], name: str) -> str:
-    """The interval of a number, where it has one."""
-    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
-    return "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
 
 
 def _largest(values: NDArray[np.float64]) -> float | None:

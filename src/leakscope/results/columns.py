@@ -352,6 +352,44 @@ def _array(values: list[Any], name: str) -> NDArray[Any]:
     return found
 
 
+def between(row: Mapping[str, Any], name: str) -> tuple[float, float] | None:
+    """The ends of a number's interval in a row; None where it has none."""
+    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
+    return None if low is None or high is None else (low, high)
+
+
+def by_ends(name: str) -> bool:
+    """Whether a number that has an interval is told by its ends alone.
+
+    The mean of a TPR at a low FPR says little where it may be anything between.
+
+    Examples
+    --------
+    >>> from leakscope.results.columns import by_ends
+    >>> by_ends("tpr_at_fpr_0_01"), by_ends("advantage")
+    (True, False)
+    """
+    return name.removeprefix(OWN).startswith("tpr_at_fpr_")
+
+
+def text_with_ends(column: Column, row: Mapping[str, Any]) -> str:
+    """A value as a person reads it, with the ends of its interval where it has one.
+
+    Examples
+    --------
+    >>> from leakscope.results.columns import COLUMNS, text_with_ends
+    >>> row = {"tpr_at_fpr_0_01": 0.9, "tpr_at_fpr_0_01_low": 0.01, "tpr_at_fpr_0_01_high": 1.0}
+    >>> text_with_ends(COLUMNS["tpr_at_fpr_0_01"], row)
+    '0.01 to 1'
+    """
+    ends = between(row, column.name)
+    if ends is None or column.name.startswith("kl"):
+        return column.text(row)
+    if by_ends(column.name):
+        return f"{ends[0]:.2g} to {ends[1]:.2g}"
+    return f"{column.text(row)} ({ends[0]:.2f} to {ends[1]:.2f})"
+
+
 def trust_columns(trust: Trust) -> dict[str, NDArray[Any]]:
     """What a table has of trust: whether a unit is trusted, and the number of the check.
 
@@ -371,9 +409,17 @@ def trust_of(table: Table, checks: Sequence[str], otherwise: str) -> Trust:
     return Trust(checks, np.array(numbers))
 
 
+# What a pair of laws says.  Where the advantage is known by an interval, these are shown by theirs.
+MEASURED = ("tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl", "kl_reverse")
+
+
 def shown_columns(names: Iterable[str], table: Table) -> list[Column]:
-    """Those of the named columns that a table has, in order; own measures before the trust."""
-    kept = [name for name in names if name in table]
+    """Those of the named columns that a table has, in order; own measures before the trust.
+
+    A number without an interval would look exact beside an advantage with one, and is left out.
+    """
+    bare = {name for name in MEASURED if "advantage_low" in table and f"{name}_low" not in table}
+    kept = [name for name in names if name in table and name not in bare]
     last = ["trusted"] if kept[-1:] == ["trusted"] else []
     every = [*kept[: len(kept) - len(last)], *own_columns(table), *last]
     return [column for column in map(column_named, every) if column is not None]

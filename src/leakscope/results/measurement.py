@@ -187,7 +187,7 @@ class ModelsMeasurement(ResultDocument):
                 str(record.record),
                 f"{record.advantage:.3f}",
                 f"[{record.advantage_low:.3f}, {record.advantage_high:.3f}]",
-                *(f"{record.tpr_at_fpr[level]:.3g}" for level in levels),
+                *(f"{record.tpr_low[k]:.2g} to {record.tpr_high[k]:.2g}" for k in levels),
             ]
             for record in ranked
         ]

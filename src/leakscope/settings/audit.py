@@ -74,55 +74,45 @@ class AuditSettings(BaseModel):
 
     scaling: Scaling = setting(
         "standard",
-        "standard: features and a regression target to mean 0 and variance 1; none: as they are.",
+        "standard (mean 0, variance 1) or none.",
         metavar="HOW",
     )
-    kernel: KernelName = setting("rbf", "The covariance function.")
+    kernel: KernelName = setting("rbf", "Covariance.")
     length_scale: Reachable | None = setting(
         None,
-        "Length scale, in units of the features as used.",
-        unset="the median distance between records",
+        "In units of the features as used.",
+        unset="the median distance",
     )
-    kernel_variance: Reachable | None = setting(
-        None, "The kernel's value at distance zero, in squared units of the target as used."
-    )
+    kernel_variance: Reachable | None = setting(None, "At distance zero.")
     smoothness: Reachable | None = setting(None, "Smoothness nu.")
     depth: Depth | None = setting(None, "Hidden layers.")
-    activation: str | None = setting(None, "Activation function, such as relu, gelu, erf or tanh.")
-    weight_variance: Reachable | None = setting(None, "Prior variance of the weights.")
-    bias_variance: NotNegative | None = setting(None, "Prior variance of the biases.")
+    activation: str | None = setting(None, "Such as relu, gelu, erf or tanh.")
+    weight_variance: Reachable | None = setting(None, "Prior variance.")
+    bias_variance: NotNegative | None = setting(None, "Prior variance.")
     noise_variance: NoiseVariance = setting(
         0.01,
-        "The noise on the target, in squared units of the target as used, or marginal_likelihood "
-        "or leave_one_out to let the data choose it; it sets the level of every number.",
+        "In squared units of the target as used; or marginal_likelihood or leave_one_out.",
         metavar="NUMBER",
     )
-    fit_kernel_scale: bool = setting(
-        False, "Let the criterion in --noise-variance choose the kernel's scale too."
-    )
+    fit_kernel_scale: bool = setting(False, "That criterion chooses the kernel's scale too.")
     sensitivity: bool = setting(
         True,
-        "Sweep the noise variance over two decades, and try other kernels, for each record's "
-        "range of ranks.",
+        "Ranks under other noises and kernels.",
     )
     route: RouteChoice = setting(
         "auto",
-        "How to compute: dense, features (linear kernels), nystrom (approximate, with an interval "
-        "for each record), disk (exact, for what memory does not hold), device (networks on a "
-        "GPU), or auto, by kernel, size and machine.",
+        "dense, features, nystrom, disk, device or auto.",
     )
-    inducing: int = setting(
-        2000, "The most records that may represent all of them (route nystrom only).", ge=2
-    )
+    inducing: int = setting(2000, "Records that stand for all (nystrom only).", ge=2)
     error: float = setting(
         0.1,
-        "The relative error of a record's KL up to which it is trusted (route nystrom only).",
+        "Of a KL that is trusted (nystrom only).",
         gt=0.0,
         lt=1.0,
     )
     seed: Natural = setting(
         0,
-        "Seed of the folds that choose a penalty and of --train; nothing else is random.",
+        "Of folds and trainings.",
         metavar="NUMBER",
     )
     explain: Natural = setting(10, "How many of the most exposed records to explain.")
@@ -220,74 +210,68 @@ class ModelSettings(BaseModel):
 
     model: ModelChoice | None = setting(
         None,
-        "Examine ridge, linear, logistic, poisson, kernel_ridge, lasso or elastic_net; your own "
-        "from a .skops or .onnx file; a linear head, .safetensors; or any estimator or training "
-        "function, module:Name, such as sklearn.svm:SVC. The best method is taken.",
+        "Yours: an estimator or training function, module:Name, such as sklearn.svm:SVC; or a "
+        ".skops, .onnx or .safetensors file; or ridge, linear, logistic, poisson, kernel_ridge, "
+        "lasso or elastic_net.",
         metavar="MODEL",
-        unset="a stand-in is fitted: ridge for numbers, logistic for classes",
+        unset="a stand-in, ridge or logistic",
     )
     C: Reachable | None = setting(
         None,
         "Inverse penalty (logistic only).",
         option="--C",
-        unset="chosen by leave-one-out",
+        unset="by leave-one-out",
     )
     alpha: Reachable | None = setting(
         None,
-        "Penalty (not of logistic and linear).",
-        unset="chosen by leave-one-out, of lasso and elastic_net by five folds",
+        "Penalty (of others but linear).",
+        unset="by leave-one-out",
     )
     gamma: Reachable | None = setting(
         None,
-        "gamma in the kernel exp(-gamma distance²) (kernel_ridge only).",
-        unset="by the median distance between records",
+        "Of the kernel (kernel_ridge only).",
+        unset="by distances",
     )
     weight_decay: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] | None = setting(
         None,
-        "Of a linear head: the weight decay that it was trained with.",
-        unset="found from its coefficients",
+        "That a linear head was trained with.",
+        unset="found",
     )
     question: ModelQuestion = setting(
         "pool",
-        "For fitted models: pool (the other records are drawn from those at hand, as in LiRA) or "
-        "population (they are fresh).",
+        "Others: pool (drawn from these) or population.",
     )
     fraction: Fraction | None = setting(
         None,
-        "For fitted models: the training set's share of the records.",
-        unset="0.5 for pool, 1 for population",
+        "Share that is trained on.",
+        unset="pool: 0.5, else 1",
     )
     observes: ModelObserves | None = setting(
         None,
-        "What the attacker sees of a fitted model: log_odds, label or probabilities; prediction or "
-        "residual.",
-        unset="log_odds of classes, prediction of numbers",
+        "Seen: log_odds, label or probabilities; prediction or residual.",
+        unset="the first",
     )
     answer_noise: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = setting(
         None,
-        "For fitted models: the standard deviation of fresh normal noise that is added to every "
-        "answer before it is released, as advise proposes it.",
+        "Fresh normal noise on answers, as advise says.",
         metavar="SD",
-        unset="none",
     )
 
     secret: str | None = setting(
         None,
-        "For fitted models: how much the model gives away of each record's value in this column.",
+        "What is told of each value in this column.",
         metavar="COLUMN",
     )
     secret_prior: SecretPrior = setting(
         "imputed",
-        "With --secret, what is known without the model: imputed (from the other columns and the "
-        "label) or shares (of the values in the column).",
+        "Known without a model: imputed or shares.",
     )
     secret_within: Positive | None = setting(
-        None, "With --secret of a column of numbers: how near a guess must come.", unset="exact"
+        None, "Of numbers: how near a guess must come.", unset="exact"
     )
     secret_values: tuple[float, ...] | None = setting(
         None,
-        "With --secret of a column of numbers: the values among which it is guessed, with commas "
-        "between; a record has the nearest of them.",
+        "Of numbers: guess among these, such as 0,10,20.",
     )
 
     @property
@@ -333,35 +317,32 @@ class TrainingSettings(BaseModel):
 
     train: str | None = setting(
         None,
-        "Examine your own training: a function train(X, y, seed) -> predictor, or an estimator "
-        "such as sklearn.ensemble:RandomForestClassifier.",
+        "A function train(X, y, seed), or an estimator.",
         metavar="MODULE:NAME",
     )
     models: HalfModelCount | None = setting(
         None,
-        "Of a training: how many models, each of half of the records.",
+        "How many, each of half of the records.",
         metavar="NUMBER",
-        unset=f"{FEWEST_MODELS}, and more while --minutes last",
+        unset=f"from {FEWEST_MODELS}",
     )
     minutes: Positive | None = setting(
         None,
-        "Of a training: keep adding models while they help, for about this many minutes; --models "
-        "is then the minimum.",
+        "Add models for so long, while they help.",
         metavar="NUMBER",
-        unset=f"{USUAL_MINUTES:g}; none where --models is given",
+        unset=f"{USUAL_MINUTES:g}",
     )
     time_limit: Positive | None = setting(
-        None, "Of a training: seconds that one model may take.", metavar="SECONDS", unset="no limit"
+        None, "What one model may take.", metavar="SECONDS", unset="no limit"
     )
     keep: str | None = setting(
         None,
-        "Of a training: where the models' answers are kept, so that nothing is trained twice.",
+        "Where answers are kept, so that none is trained twice.",
         metavar="DIR",
-        unset="leakscope-runs/models-NAME-DIGEST",
     )
-    workers: int | None = setting(None, "Of a training: train in this many processes.")
+    workers: int | None = setting(None, "Train in this many processes.")
     scheduler: str | None = setting(
-        None, "Of a training: train on the Dask cluster at this address.", metavar="ADDRESS"
+        None, "Train on the Dask cluster at this address.", metavar="ADDRESS"
     )
 
     @property

@@ -46,18 +46,14 @@ class Thresholds(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     threshold_advantage: Limit | None = setting(None, "No record's advantage may be above this.")
-    threshold_tpr: Limit | None = setting(
-        None, "No record's true-positive rate at a false-positive rate of 0.1% may be above this."
-    )
+    threshold_tpr: Limit | None = setting(None, "No record's TPR at 0.1% FPR may be above this.")
     threshold_ppv: Limit | None = setting(
         None,
-        "No accusation at a false-positive rate of 0.1% may be right more often than this; needs "
-        "--prior.",
+        "Accusations at 0.1% FPR no more often right than this; needs --prior.",
     )
     prior: Probability | None = setting(
         None,
-        "The share of members among those whom an attacker might ask about, such as 0.01.",
-        unset="not stated",
+        "Share of members among those asked about.",
     )
 
 

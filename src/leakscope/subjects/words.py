@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from leakscope.results.audit import Audit
+from leakscope.results.columns import Record, between
 from leakscope.results.shown import are
 
 # What the attacker is given, in words.
@@ -67,21 +68,27 @@ def most_exposed_sentence(audit: Audit, *, ids: bool) -> str:
         if surest.advantage_low and surest is not first:
             first, among = surest, " for sure"
     who = f"{audit.unit} {first.record_id}" if ids else f"a {audit.unit}"
-    between = ""
+    ends = ""
     if first.advantage_low is not None:
-        between = f" ({first.advantage_low:.2f} to {first.advantage_high:.2f})"
-    doubt = "" if first.trusted or (between and audit.known.any()) else " (not trusted)"
+        ends = f" ({first.advantage_low:.2f} to {first.advantage_high:.2f})"
+    doubt = "" if first.trusted or (ends and audit.known.any()) else " (not trusted)"
     by, other = "", ""
     lowest = audit.table.of("tpr_at_fpr_0_001")
     found = int(np.argmax(lowest))
-    if lowest[found] > first.tpr_at_fpr_0_001 and not among:
+    if not ends and lowest[found] > first.tpr_at_fpr_0_001:
         name = f"{audit.unit} {audit.record_ids[found]}" if ids else f"another {audit.unit}"
         by, other = " by advantage", f" Largest TPR at 0.1%: {name}, {percent(lowest[found])}."
     return (
-        f"Most exposed{among}{by}: {who}{doubt}, advantage {two_digits(first.advantage)}{between}, "
-        f"TPR {percent(first.tpr_at_fpr_0_001)} at 0.1% FPR and "
-        f"{percent(first.tpr_at_fpr_0_01)} at 1%; median {audit.median_advantage:.2g}.{other}"
+        f"Most exposed{among}{by}: {who}{doubt}, advantage {two_digits(first.advantage)}{ends}, "
+        f"TPR {_rate(first, 'tpr_at_fpr_0_001')} at 0.1% FPR and "
+        f"{_rate(first, 'tpr_at_fpr_0_01')} at 1%; median {audit.median_advantage:.2g}.{other}"
     )
+
+
+def _rate(record: Record, name: str) -> str:
+    """A true-positive rate, or the ends of its interval."""
+    ends = between(record, name)
+    return percent(record[name]) if ends is None else f"{percent(ends[0])} to {percent(ends[1])}"
 
 
 def passing_sentence(audit: Audit, threshold: float) -> str:
@@ -128,6 +135,8 @@ def shifted_score_sentence(audit: Audit, mean: str = "mean of its records' score
     ``mean`` is what the score of a group is.
     """
     score = "" if audit.unit == "record" else f" (the {mean})"
+    if "shift_in_sd" not in audit.table:
+        return question_sentence(audit)
     return (
         f"{question_sentence(audit)} Shift: how far the {audit.unit} moves its own score{score}, "
         "in standard deviations."

@@ -402,8 +402,8 @@ def _counted_words(found: dict[str, Any], unit: str) -> str:
         f"and {found['advantage_observed']:.3f} by these models (standard error "
         f"{found['advantage_stderr']:.2g}); the rank correlation of the advantages is "
         f"{found['rank_correlation']:.2f}, where numbers that are right up to their errors "
-        f"would reach about {found['ceiling']:.2f}. TPRs, shifts and spreads are not compared: these advantages "
-        "were counted, and a count does not say which law the answers have"
+        f"would reach about {found['ceiling']:.2f}. TPRs, shifts and spreads are not compared: "
+        "these advantages were counted, and a count does not say which law the answers have"
     )
 
 

@@ -40,6 +40,7 @@
   // What would round to 1 is not certainty, only beyond four digits.
   const fraction = (value) =>
     value === null ? "–" : value >= 0.99995 ? ">0.9999" : value.toFixed(4);
+  const two = (value) => String(Number(value.toPrecision(2)));
   const range = (low, high) => (low === null ? "–" : low + "–" + high);
   // Each heading says which column stands below it, and in which form.
   const forms = {
@@ -48,6 +49,8 @@
     number: (row, key) => number(records[key][row]),
     fraction: (row, key) => fraction(records[key][row]),
     range: (row, key, upper) => range(records[key][row], records[upper][row]),
+    between: (row, key, upper) =>
+      records[key][row] === null ? "–" : two(records[key][row]) + " to " + two(records[upper][row]),
     yes: (row, key) => (records[key][row] ? "yes" : "NO"),
   };
   const cells = headings.map((heading) => [

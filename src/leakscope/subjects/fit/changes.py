@@ -19,6 +19,7 @@ from leakscope import fitted
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import as_key
 from leakscope.data.datasets import RecordId
+from leakscope.data.preparation import target_unit
 from leakscope.errors import InputError
 from leakscope.fitted.paired import PairedModel
 from leakscope.fitted.refits import WholeFit, fit_again, fresh_copy, inner_model, penalty_of
@@ -332,7 +333,9 @@ class AdvisedFit(Fit):
         notes = [CONSTANT_TARGET] if variance == 0.0 else []
         if self.settings["observes"] == "label":
             notes.append("Only labels are answered, and a label takes no normal noise.")
-        answered = self._answered()
+        answered, unit = self._answered(), ""
+        if self.task != "classification" and not has_log_link(self.loss):
+            unit = target_unit(self.dataset.steps) or ", in units of the target,"
         return Terms(
             loss=loss_words(self.loss),
             priced=f"the model's {loss_words(self.loss)} on held-out records",
@@ -340,8 +343,8 @@ class AdvisedFit(Fit):
             commonest=commonest_share(self.y) if self.task == "classification" else None,
             untrusted="the numbers of a {unit} are not trusted there, because a few other records "
             "cause most of the variation",
-            noise=f"Add fresh normal noise of standard deviation {{sd:.2g}} to {answered}",
-            noise_too=f"add noise of standard deviation {{sd:.2g}} to {answered}",
+            noise=f"Add fresh normal noise of standard deviation {{sd:.2g}}{unit} to {answered}",
+            noise_too=f"add noise of standard deviation {{sd:.2g}}{unit} to {answered}",
             batches=min(
                 200 if self.loss != "softmax" else 40, self.steps / wanted.settings.most_dropped
             ),

@@ -20,7 +20,7 @@ from leakscope.data.datasets import Dataset, RecordId
 from leakscope.data.doubts import array_doubts, doubts, two_classes
 from leakscope.data.files import told_as
 from leakscope.data.models import ModelFile, read_model
-from leakscope.data.preparation import TARGET_SCALED, prepare
+from leakscope.data.preparation import prepare, target_unit
 from leakscope.errors import InputError
 from leakscope.fitted.cavity import Neighbours, neighbours_of
 from leakscope.fitted.from_sklearn import no_laws
@@ -1091,8 +1091,7 @@ def _remedy(audit: Audit, threshold: float) -> str:
         return passing
     ways = []
     if usual and told.answer_noise is not None:
-        scaled = any(step.startswith(TARGET_SCALED) for step in audit.dataset.steps)
-        unit = " times the target's" if scaled else ""
+        unit = target_unit(audit.dataset.steps)
         ways.append(f"noise of sd {told.answer_noise:.2g}{unit} on each answer (leaves none)")
     helps = option is not None and option.exposed <= MUCH_FEWER * exposed
     if option is not None and helps:

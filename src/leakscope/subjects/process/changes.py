@@ -270,7 +270,8 @@ class AdvisedProcess(GaussianProcess):
 NOISE_WORDS: dict[str, Any] = {
     "noise": "Add fresh noise of standard deviation {sd:.4g}, in units of the target as used, to "
     "every released answer",
-    "noise_too": "add noise of standard deviation {sd:.4g} to every answer",
+    "noise_too": "add noise of standard deviation {sd:.4g}, in units of the target as used, to "
+    "every answer",
     "noise_digits": None,
 }
 

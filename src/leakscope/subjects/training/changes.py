@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leakscope.data.preparation import target_unit
 from leakscope.errors import InputError
 from leakscope.results.advice import Target
 from leakscope.results.audit import FPRS
@@ -122,7 +123,9 @@ def terms(own: Training, wanted: Wanted) -> Terms:
     """The loss on the half that a model has not seen, and what could be tried."""
     classes = own.training.task == "classification"
     loss = LOSSES["logistic" if classes else "square"]
-    answered = "log-odds" if classes else "prediction"
+    answered, unit = "log-odds", ""
+    if not classes:
+        answered, unit = "prediction", target_unit(own.dataset.steps) or ", in units of the target,"
     notes = [] if wanted.tries else [_proposal(own.training.name, options_of(own.training))]
     if classes and len(np.unique(np.asarray(own.y))) > 2:
         notes.append(
@@ -135,8 +138,8 @@ def terms(own: Training, wanted: Wanted) -> Terms:
         # Of more classes the accuracy counts too few as right.
         commonest=commonest_share(own.y) if classes and len(np.unique(own.y)) == 2 else None,
         untrusted=f"with {own.how.least} models the intervals of some {{unit}}s reach above it",
-        noise=f"Add fresh normal noise of standard deviation {{sd:.2g}} to every {answered}",
-        noise_too=f"add noise of standard deviation {{sd:.2g}} to every {answered}",
+        noise=f"Add fresh normal noise of standard deviation {{sd:.2g}}{unit} to every {answered}",
+        noise_too=f"add noise of standard deviation {{sd:.2g}}{unit} to every {answered}",
         wide=f"With {own.how.least} models the worst record may still have up to {{high}}; more "
         "models would tell (audit again with --models).",
         notes=tuple(notes),

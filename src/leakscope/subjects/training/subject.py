@@ -691,11 +691,17 @@ class Training(Subject):
         return details, {}
 
     def _explained(self, laws: UnitLaws, advantage: FloatArray, most: int) -> list[Explanation]:
+        assert self.half_models is not None
+        scores, trained_on = self._of_units(self.half_models.scores, self.half_models.trained_on)
         found = []
         for rank, row in enumerate(np.argsort(-advantage, kind="stable")[:most].tolist(), start=1):
             without, inside = (
                 float(laws.columns[name][row]) for name in ("mean_without", "mean_with")
             )
+            if laws.lawless[row]:
+                # The pair has the advantage that was counted, and not these means.
+                own = trained_on[:, row]
+                without, inside = (float(np.mean(scores[side, row])) for side in (~own, own))
             if self.observes == "log_odds":
                 told = (
                     f"Models without it give its label a chance of {percent(float(expit(without)))}"
@@ -757,9 +763,9 @@ class Training(Subject):
                 "the one after."
             )
         old, new = (self.training.scores_of(model, self.X, self.y) for model in (before, after))
-        own = places(audit, self)
-        shift, sd = (audit.table.of(name)[own] for name in ("shift_in_sd", "sd_without"))
-        return fell(old - new, units, shift, sd, self.seed)
+        names = ("mean_with", "mean_without", "sd_without")
+        inside, outside, sd = (audit.table.of(name)[places(audit, self)] for name in names)
+        return fell(old - new, units, (inside - outside) / sd, sd, self.seed)
 
     # How its stored audits are worded.
 
@@ -919,10 +925,11 @@ def posterior_laws(
     provenance = replace(few.pair.provenance, question="pool", observes=observes)
     with_mean, without_mean = sign * member.mean, sign * nonmember.mean
     with_sd, without_sd = np.asarray(member.sigma), np.asarray(nonmember.sigma)
-    values = {"advantage": few.advantage.value}
+    values, counted = {"advantage": few.advantage.value}, few.doubt >= COUNTED
     columns: dict[str, NDArray[Any]] = {
         **(more or {}),
-        "shift_in_sd": (with_mean - without_mean) / without_sd,
+        # The law of what was counted is not known: its pair stands for the advantage alone.
+        "shift_in_sd": np.where(counted, np.nan, (with_mean - without_mean) / without_sd),
         "mean_without": without_mean,
         "sd_without": without_sd,
         "mean_with": with_mean,
@@ -951,7 +958,7 @@ def posterior_laws(
         values=values,
         centre=LawPair(Normal(with_mean, with_sd), Normal(without_mean, without_sd), provenance),
         sd_without=without_sd,
-        counted=few.doubt >= COUNTED,
+        counted=counted,
     )
 
 
