@@ -30,6 +30,7 @@ from small_data import counts, regression, several_classes, two_classes
 
 from leakscope import fitted
 from leakscope.errors import InputError
+from leakscope.fitted.problem import NoLawsError
 
 SCALED_SGD = {"alpha": 0.01, "max_iter": 5000, "tol": None, "average": True, "random_state": 0}
 
@@ -151,3 +152,18 @@ def test_interpolation_and_constant_columns() -> None:
     X[:, 2] = 3.0
     refused(LinearRegression().fit(X, y), X, y, "constant column")
     assert np.isfinite(fitted.laws_of(Ridge().fit(X, y), X, y).shift).all()
+
+
+def test_one_against_the_rest_of_two_classes_is_the_model_inside() -> None:
+    from sklearn.datasets import load_iris
+    from sklearn.multiclass import OneVsRestClassifier
+
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["first", "second", "third"])[y]
+    two = X[50:], names[50:]
+    around = fitted.laws_of(OneVsRestClassifier(LogisticRegression()).fit(*two), *two)
+    inside = fitted.laws_of(LogisticRegression().fit(*two), *two)
+    np.testing.assert_allclose(around.member_mean, inside.member_mean, rtol=1e-12)
+    np.testing.assert_allclose(around.nonmember_sd, inside.nonmember_sd, rtol=1e-12)
+    with pytest.raises(NoLawsError, match="two classes"):
+        fitted.laws_of(OneVsRestClassifier(LogisticRegression()).fit(X, names), X, names)

@@ -353,3 +353,13 @@ def centroid_refusal(inner: Any) -> str | None:
             f"{type(inner).__name__} by medians or with shrunken centroids is no sum over classes"
         )
     return None
+
+
+def neighbours_refusal(inner: Any) -> str | None:
+    """Why nearest neighbours cannot be taken; None where they can."""
+    name = type(inner).__name__
+    if inner.metric == "precomputed":
+        return f"{name} with given distances has no records of its own"
+    if inner.weights not in (None, "uniform", "distance"):
+        return f"{name} with weights of its own answers with numbers of any kind"
+    return None

@@ -27,7 +27,13 @@ from leakscope.fitted.problem import (
 )
 from leakscope.fitted.refits import Moved
 from leakscope.fitted.softmax_cavity import SoftmaxLaws, softmax_laws
-from leakscope.laws.distributions import Bernoulli, MultivariateNormal, Normal
+from leakscope.laws.distributions import (
+    Bernoulli,
+    Discrete,
+    MultivariateNormal,
+    Normal,
+    NormalMixture,
+)
 from leakscope.laws.pair import Assumption, LawPair, Provenance
 from leakscope.measures.pair_measures import advantage, tpr_at_fpr
 from leakscope.settings.audit import MODEL_DEFAULTS
@@ -86,6 +92,8 @@ NOTICEABLE = 5.0
 # Beyond this gap between smoothed and plain sd laws were up to a fifth off, and are not trusted:
 # at a gap of 0.12 to 0.2 (separable data, C = 1,000) one record in ten was off by 0.1.
 GAP_TRUSTED = 0.1
+
+NO_NOISE_ON_LABELS = "A label takes no normal noise; leave answer_noise at 0."
 
 # Beyond this share of records that one other record leads, the data as a whole is warned of.
 LED_WARNED = 0.01
@@ -157,6 +165,11 @@ class FittedLaws:
     corner
         Of losses with a corner, on which scores with the record may lie exactly; the pair is then
         of the distance from it.
+    atoms
+        Of scores with few values, the law with the record and the one without it.
+    noise
+        The standard deviation of fresh noise on the answers, of laws beside a corner or of few
+        values; the means and standard deviations have it.
     people
         Where whole groups leave: who is whose, what each record's score counts for in its group's,
         and the laws of all rows.
@@ -182,6 +195,8 @@ class FittedLaws:
     moved: FloatArray | None = None
     errors: tuple[FloatArray, FloatArray] | None = None
     corner: Corner | None = None
+    atoms: tuple[Discrete, Discrete] | None = None
+    noise: float = 0.0
     people: People | None = None
 
     @property
@@ -193,6 +208,16 @@ class FittedLaws:
     def shift(self) -> FloatArray:
         """How far the record's own presence moves its score on average."""
         return np.asarray(self.member_mean - self.nonmember_mean)
+
+    @property
+    def shift_in_sd(self) -> FloatArray:
+        """The same in standard deviations without the record; infinite where nothing else moves it.
+
+        Zero where nothing moves it at all.
+        """
+        apart = np.where(self.shift == 0.0, 0.0, np.copysign(np.inf, self.shift))
+        good = self.nonmember_sd > 0.0
+        return np.asarray(np.divide(self.shift, self.nonmember_sd, out=apart, where=good))
 
     def noised(self, sd: float) -> FittedLaws:
         """The laws of answers that carry fresh normal noise of this standard deviation."""
@@ -218,6 +243,7 @@ class FittedLaws:
             self,
             member_sd=np.hypot(self.member_sd, sd),
             nonmember_sd=np.hypot(self.nonmember_sd, sd),
+            noise=float(np.hypot(self.noise, sd)),
         )
 
     def weighed_for(self, noise: float) -> tuple[FittedLaws, FloatArray]:
@@ -285,10 +311,15 @@ class FittedLaws:
                 )
             drawn = posterior_variance * self.yields[0], posterior_variance * self.yields[1]
         elif self.corner is not None:
-            return self.corner.pair(answer_noise, self.provenance)
+            return self.corner.pair(float(np.hypot(self.noise, answer_noise)), self.provenance)
+        elif self.atoms is not None:
+            if self.observes == "label" and answer_noise > 0.0:
+                raise InputError(NO_NOISE_ON_LABELS)
+            noise = float(np.hypot(self.noise, answer_noise))
+            return few_valued(*self.atoms, noise, self.provenance)
         elif self.observes == "label":
             if answer_noise > 0.0:
-                raise InputError("A label takes no normal noise; leave answer_noise at 0.")
+                raise InputError(NO_NOISE_ON_LABELS)
             return _label_pair(self)
         elif self.observes == "probabilities" and self.several is not None:
             return _vector_pair(self, answer_noise)
@@ -305,6 +336,14 @@ class FittedLaws:
             Normal(self.nonmember_mean, np.sqrt(self.nonmember_sd**2 + drawn[1] + answer_noise**2)),
             self.provenance,
         )
+
+
+def few_valued(member: Discrete, nonmember: Discrete, noise: float, told: Provenance) -> LawPair:
+    """Laws of few values, with normal noise of this standard deviation on every answer."""
+    if noise == 0.0:
+        return LawPair(member, nonmember, told)
+    laws = [NormalMixture(law.probabilities, law.values, noise) for law in (member, nonmember)]
+    return LawPair(laws[0], laws[1], told)
 
 
 def _coefficient_pair(laws: FittedLaws, noise: float, other: float) -> LawPair:
@@ -396,6 +435,10 @@ def laws_of(
     described = _as_model(model, X, y, sample_weight)
     if groups is not None:
         described = described.in_groups(group_codes(groups, described.records))
+    if isinstance(described, PairedModel) and described.family.counted:
+        from leakscope.fitted.neighbours import neighbour_laws
+
+        return neighbour_laws(described, question=question, fraction=fraction, observes=observes)
     if isinstance(described, PairedModel):
         from leakscope.fitted.paired_laws import paired_laws
 

@@ -66,6 +66,9 @@ class Family:
         Of losses with a corner, on which answers with the record may lie exactly: where it is for
         every record, given an estimator, the labels and the mean score without the record, and
         +1 where scores below it are moved up, -1 where those above are moved down.
+    counted
+        Whether its laws are counted from the records themselves, without fits
+        (`leakscope.fitted.neighbours`).
     """
 
     turned: Turned
@@ -74,6 +77,7 @@ class Family:
     refusal: Callable[[Any], str | None] = lambda inner: None
     suits: Callable[[Any], bool] = lambda inner: True
     corner: Callable[[Any, Labels, FloatArray], tuple[FloatArray, FloatArray]] | None = None
+    counted: bool = False
 
 
 ACTIVE = "the set of coefficients that are not zero"
@@ -121,6 +125,9 @@ FAMILIES: dict[str, Family] = {
         exact.quadratic_discriminant, "log_odds", refusal=exact.discriminant_refusal
     ),
     "NearestCentroid": Family(exact.nearest_centroid, "scores", refusal=exact.centroid_refusal),
+    "KNeighborsClassifier": Family(
+        margins.unknown, "scores", refusal=exact.neighbours_refusal, counted=True
+    ),
     "HuberRegressor": Family(held_sets.huber, "prediction", OUTLIERS),
     "SVC": Family(
         margins.svc, "scores", FREE, margins.refusal, margins.curved, margins.at_margin
@@ -215,7 +222,10 @@ class PairedModel:
         return found
 
     def _require_same_fit(self) -> None:
-        released = score_records(self.whole.found.inner, self.whole.found.design, self.whole.y)
+        with warnings.catch_warnings():
+            # Fitted on a frame and asked with its numbers: the columns are the same.
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            released = score_records(self.whole.found.inner, self.whole.found.design, self.whole.y)
         again = self.whole.scores(np.arange(self.records))
         spread = float(np.std(again))
         if float(np.sqrt(np.mean((released - again) ** 2))) > SAME_FIT * max(spread, 1e-300):

@@ -337,7 +337,9 @@ def paired_laws(
     model: PairedModel, *, question: str, fraction: float | None, observes: Observed | None
 ) -> FittedLaws:
     """Both laws of every record's score, from fits on random parts of the records."""
-    _require_asked(model, question, observes)
+    own = model.family.observes
+    plain = own == "prediction" and model.family.corner is None
+    require_pool(model, question, observes, (own, "residual") if plain else (own,))
     share = require_fraction(0.5 if fraction is None else fraction, whole=False)
     pairs = model.pairs(share)
     like = yields_of(model, pairs)
@@ -383,15 +385,15 @@ def paired_laws(
     )
 
 
-def _require_asked(model: PairedModel, question: str, observes: Observed | None) -> None:
-    own = model.family.observes
+def require_pool(
+    model: PairedModel, question: str, observes: Observed | None, allowed: Sequence[str]
+) -> None:
+    """Refuse what is not known of a family: another question, or other answers than these."""
     if question != "pool":
         raise InputError(
             f"The laws of {model.name} come from fits on parts of the records at hand, which is "
             "the pool question; leave the question out."
         )
-    plain = own == "prediction" and model.family.corner is None
-    allowed = (own, "residual") if plain else (own,)
     if observes is not None and observes not in allowed:
         raise InputError(
             f"observes must be one of {', '.join(allowed)} for {model.name}, but it is "

@@ -66,6 +66,8 @@ FIRST_REFITS, HARDLY = 4, 0.1
 
 # The log-odds of a chance of none or all are those of this one.
 LEAST_CHANCE = 1e-12
+# Of weights by distance: nearer to one a share is all of it, but for a distance that is rounding.
+ALL_OF_IT = 1e-6
 
 _GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 
@@ -145,6 +147,8 @@ def unwrapped(estimator: Any, X: Any) -> Unwrapped:
             estimator = estimator.estimator
         elif _only_decides(estimator, names):
             estimator = getattr(estimator, "estimator_", estimator.estimator)
+        elif "OneVsRestClassifier" in names:
+            estimator = _one_of_two(estimator)
         else:
             return Unwrapped(estimator, X, tuple(steps), searched, calibrated, tuple(assumptions))
     raise InputError("The estimator is wrapped more than twenty times; pass the inner one.")
@@ -165,6 +169,8 @@ def innermost(estimator: Any) -> Any:
             estimator = estimator.estimator
         elif _only_decides(estimator, names):
             estimator = getattr(estimator, "estimator_", estimator.estimator)
+        elif "OneVsRestClassifier" in names:
+            estimator = estimator.estimator
         else:
             break
     return estimator
@@ -219,6 +225,26 @@ def _require_width(step: Any, following: Any, X: Any) -> None:
 def _only_decides(estimator: Any, names: list[str]) -> bool:
     """Whether its answers are those of one model fitted on all records."""
     return any(name in names for name in _THRESHOLDS) and bool(getattr(estimator, "refit", True))
+
+
+def _one_of_two(estimator: Any) -> Any:
+    """The one model inside where there are two classes, with their names; else it is refused."""
+    from copy import copy
+
+    from leakscope.fitted.problem import NoLawsError
+
+    inside = getattr(estimator, "estimators_", None)
+    if inside is None:
+        raise InputError("This OneVsRestClassifier is not fitted; call fit first.")
+    if len(inside) != 1 or "classes_" not in vars(inside[0]):
+        raise NoLawsError(
+            "OneVsRestClassifier is one model where it has two classes and a plain estimator "
+            "inside; of several the laws together are not known, and `leakscope audit` examines it "
+            "by a few models"
+        )
+    found = copy(inside[0])
+    found.classes_ = estimator.classes_
+    return found
 
 
 def _is_one_calibrated(calibrated: Any, names: list[str]) -> bool:
@@ -341,6 +367,16 @@ def _against_the_nearest(estimator: Any, X: Any, codes: Rows) -> FloatArray:
     return np.asarray(found.min(axis=1))
 
 
+def _share_of_neighbours(estimator: Any, chance: FloatArray) -> FloatArray:
+    """The own label's share of the neighbours less the others'; weighed, whether it has all."""
+    if estimator.weights == "distance":
+        return np.where(chance > 1.0 - ALL_OF_IT, 1.0, -1.0)
+    if callable(estimator.weights):
+        return np.asarray(2.0 * chance - 1.0)
+    k = estimator.n_neighbors
+    return np.asarray(2.0 * (np.rint(k * chance) / k) - 1.0)
+
+
 def score_records(estimator: Any, X: Any, y: Labels) -> FloatArray:
     """The score that the laws are about: own label's log-odds or margin, or the prediction."""
     if hasattr(estimator, "decision_function"):
@@ -361,6 +397,8 @@ def score_records(estimator: Any, X: Any, y: Labels) -> FloatArray:
         chance = np.asarray(estimator.predict_proba(X), dtype=np.float64)[
             np.arange(len(codes)), codes
         ]
+        if "KNeighborsClassifier" in class_names(estimator):
+            return _share_of_neighbours(estimator, chance)
         return np.asarray(special.logit(np.clip(chance, LEAST_CHANCE, 1.0 - LEAST_CHANCE)))
     if "_GeneralizedLinearRegressor" in class_names(estimator):
         # Before the link: Poisson, gamma and Tweedie regression answer with its exponential.

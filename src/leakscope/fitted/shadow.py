@@ -223,6 +223,11 @@ def check_against_shadows(
     observed = mean_in - mean_out
     variance = laws.member_sd**2 / count_in + laws.nonmember_sd**2 / count_out
     usable = enough & (variance > 0.0) & (sd_out > 0.0) & (sd_in > 0.0)
+    if not usable.any():
+        raise InputError(
+            "No record's score varies both with it and without it, so there are no normal laws to "
+            "lay beside those of the shadow models; count what the laws' own test is worth on them."
+        )
     weight = np.where(usable, laws.shift / np.where(usable, variance, 1.0), 0.0)
     slope = float((weight * laws.shift).sum() / (weight * observed).sum())
     bias = np.sqrt(stats.chi2.median(count_out - 1) / (count_out - 1))

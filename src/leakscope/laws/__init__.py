@@ -1,9 +1,9 @@
 """Laws of what an attacker sees, and the pair of them that every measure compares.
 
-`Normal`, `NormalMixture`, `MultivariateNormal`, `SpikeAndSlab`, `Bernoulli` and `Empirical` are
-batched: one object describes the laws of one record or of fifty thousand.  A `LawPair` holds the
-law with the record and the law without it, and a `Provenance` that says which question the pair
-answers.  What is drawn from a law is decided by a `Key`.
+`Normal`, `NormalMixture`, `MultivariateNormal`, `SpikeAndSlab`, `Bernoulli`, `Discrete` and
+`Empirical` are batched: one object describes the laws of one record or of fifty thousand.  A
+`LawPair` holds the law with the record and the law without it, and a `Provenance` that says which
+question the pair answers.  What is drawn from a law is decided by a `Key`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from leakscope._numerics.keys import Key
 from leakscope.laws.distributions import (
     Bernoulli,
+    Discrete,
     Empirical,
     Law,
     MultivariateNormal,
@@ -27,6 +28,7 @@ from leakscope.laws.pair import Assumption, LawPair, Provenance, concatenate
 __all__ = [
     "Assumption",
     "Bernoulli",
+    "Discrete",
     "Empirical",
     "Key",
     "Law",

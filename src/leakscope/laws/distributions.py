@@ -439,6 +439,59 @@ class Bernoulli(ScalarLaw):
 
 
 @dataclass(frozen=True, eq=False, init=False)
+class Discrete(ScalarLaw):
+    """Laws on few numbers; the last axis of both parameters runs over them.
+
+    ``probabilities`` sum to one; a number may stand there more than once, or with probability 0.
+
+    Examples
+    --------
+    >>> from leakscope.laws import Discrete
+    >>> law = Discrete(values=[0.0, 0.5, 1.0], probabilities=[[0.2, 0.3, 0.5], [0.0, 0.0, 1.0]])
+    >>> law.batch_shape
+    (2,)
+    >>> law.cdf(0.5)
+    array([0.5, 0. ])
+    """
+
+    parameters = ("values", "probabilities")
+    own_axes = 1
+
+    values: FloatArray
+    probabilities: FloatArray
+
+    def __init__(self, values: npt.ArrayLike, probabilities: npt.ArrayLike) -> None:
+        values = _parameter(values, "Discrete", "values")
+        probabilities = _parameter(probabilities, "Discrete", "probabilities")
+        _require(probabilities, _not_negative, "Discrete", "probabilities", "zero or above")
+        values, probabilities = _broadcast("Discrete", values=values, probabilities=probabilities)
+        if values.ndim == 0 or np.any(np.abs(probabilities.sum(axis=-1) - 1.0) > 1e-9):
+            raise InputError("Discrete: the probabilities of a law must sum to one.")
+        self._keep(values=values, probabilities=probabilities)
+
+    def sample(self, key: Key, size: int) -> FloatArray:
+        """Draw ``size`` observations of each law: shape ``batch_shape + (size,)``."""
+        drawn = key.generator().random((*self.batch_shape, size))
+        steps = np.cumsum(self.probabilities, axis=-1)
+        # What rounding leaves above the last step belongs to the last number that has a chance.
+        last = steps >= steps[..., -1:]
+        steps = np.where(last, 1.0, steps)
+        chosen = (drawn[..., None] >= steps[..., None, :]).sum(axis=-1)
+        return np.asarray(np.take_along_axis(self.values, chosen, axis=-1))
+
+    def log_density(self, x: npt.ArrayLike) -> FloatArray:
+        """Log mass at ``x``."""
+        same = self.values == np.asarray(x, dtype=np.float64)[..., None]
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.where(same, self.probabilities, 0.0).sum(axis=-1)))
+
+    def cdf(self, x: npt.ArrayLike) -> FloatArray:
+        """Probability of an observation at or below ``x``."""
+        below = self.values <= np.asarray(x, dtype=np.float64)[..., None]
+        return np.asarray(np.where(below, self.probabilities, 0.0).sum(axis=-1))
+
+
+@dataclass(frozen=True, eq=False, init=False)
 class Empirical(ScalarLaw):
     """The empirical law of samples or scores; the last axis of ``samples`` runs over them.
 

@@ -13,6 +13,7 @@ from leakscope._numerics.cores import in_threads, usable_cores
 from leakscope.errors import InputError
 from leakscope.laws.distributions import (
     Bernoulli,
+    Discrete,
     Empirical,
     MultivariateNormal,
     Normal,
@@ -21,8 +22,8 @@ from leakscope.laws.distributions import (
     SpikeAndSlab,
 )
 from leakscope.laws.pair import LawPair
-from leakscope.measures.bernoulli_ratio import BernoulliRatio
 from leakscope.measures.density_ratio import DensityRatio
+from leakscope.measures.discrete_ratio import DiscreteRatio
 from leakscope.measures.multivariate_ratio import MultivariateRatio, canonical_form
 from leakscope.measures.normal_mixture_ratio import MixturePair, NormalMixtureRatio
 from leakscope.measures.normal_ratio import NormalRatio
@@ -49,7 +50,9 @@ def ratio_of(pair: LawPair) -> Ratio:
     if isinstance(member, SpikeAndSlab) and isinstance(nonmember, SpikeAndSlab):
         return SpikeAndSlabRatio(member, nonmember)
     if isinstance(member, Bernoulli) and isinstance(nonmember, Bernoulli):
-        return BernoulliRatio.of(member, nonmember)
+        return DiscreteRatio.of_bernoulli(member, nonmember)
+    if isinstance(member, Discrete) and isinstance(nonmember, Discrete):
+        return DiscreteRatio.of(member, nonmember)
     if isinstance(member, MultivariateNormal) and isinstance(nonmember, MultivariateNormal):
         return MultivariateRatio(*canonical_form(member, nonmember))
     if isinstance(member, ScalarLaw) and isinstance(nonmember, ScalarLaw):
@@ -139,7 +142,7 @@ def _block_size(pair: LawPair) -> int:
         components = member.components + nonmember.components
         cells = min(52 * components, 1600)
         return max(1, min(1024, int(2e7 / (cells * (36.0 * components + 512.0)))))
-    if isinstance(member, ScalarLaw) and not isinstance(member, (Normal, Bernoulli)):
+    if isinstance(member, ScalarLaw) and not isinstance(member, (Normal, Bernoulli, Discrete)):
         return 32
     # A normal pair's temporaries are few: more of them share what a block costs.
     return 4096 if isinstance(member, Normal) else 1024

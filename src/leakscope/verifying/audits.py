@@ -21,7 +21,9 @@ from leakscope.data.datasets import RecordId
 from leakscope.errors import InputError
 from leakscope.fitted.few_models import NEAR, FewModels, few_models
 from leakscope.fitted.record_population import means_and_squares
-from leakscope.fitted.shadow import LEAST_OF_EACH, ShadowScores
+from leakscope.fitted.shadow import BLOCKS, LEAST_OF_EACH, ShadowScores
+from leakscope.laws.distributions import Discrete
+from leakscope.laws.pair import LawPair
 from leakscope.results.audit import Audit
 from leakscope.results.measurement import measured_records
 from leakscope.results.reconciliation import HALF_WIDTH, fpr_reached, shadows_agree
@@ -29,6 +31,7 @@ from leakscope.subjects.ranks import rank_correlation
 from leakscope.subjects.subject import Answers, LawsNotStoredError, Subject, places
 from leakscope.verifying.checks import (
     Check,
+    binomial_score,
     leaning,
     mean_score,
     rows_to_check,
@@ -48,6 +51,9 @@ ASYMPTOTIC = 0.05
 # Mean advantages of forests and trees, counted by other models, varied as if there were up to three
 # times fewer witnesses than the models' noise has directions.
 SHARED = 3.0
+
+# Of how often something happens.
+OF_CHANCE = 0.1
 
 # So many of the units that an audit does not trust are checked beside those asked for.
 MOST_DOUBTED = 20
@@ -254,6 +260,12 @@ def _shared(
     scores, trained_on = answers.scores, answers.trained_on
     assert scores is not None
     assert trained_on is not None
+    values = _few_values(audit, place)
+    if values is not None:
+        names = [f"{audit.unit} {subject.ids[row]}" for row in rows]
+        kept = np.zeros(len(place), dtype=np.bool_) if named else audit.trusted[place]
+        checks = _on_values(values, names, rows, scores, trained_on, kept)
+        return Outcome(checks, answers.how, {**answers.settings, "records": len(rows)})
     spreads = [_sd(audit, side) for side in ("with", "without")]
     if spreads[0] is None or spreads[1] is None:
         raise InputError("the result does not say how far the scores of its records spread.")
@@ -405,6 +417,71 @@ def _counted_words(found: dict[str, Any], unit: str) -> str:
         f"would reach about {found['ceiling']:.2f}. TPRs, shifts and spreads are not compared: "
         "these advantages were counted, and a count does not say which law the answers have"
     )
+
+
+def _few_values(audit: Audit, place: npt.NDArray[np.intp]) -> LawPair | None:
+    """The laws of scores that take few values, in the order of the data; None of other laws."""
+    try:
+        pair: LawPair = audit.laws.pair().take(place)
+    except LawsNotStoredError:
+        return None
+    return pair if isinstance(pair.member, Discrete) else None
+
+
+def _on_values(
+    pair: LawPair,
+    names: Sequence[str],
+    rows: Sequence[int],
+    scores: FloatArray,
+    trained_on: npt.NDArray[np.bool_],
+    kept: npt.NDArray[np.bool_],
+) -> list[Check]:
+    """How often each unit's best test says yes, with it and without it, and what all are worth.
+
+    Scores of few values have no spread to compare: a rare value is seen or it is not.
+    """
+    values = [law for law in (pair.member, pair.nonmember) if isinstance(law, Discrete)]
+    yes = pair.member.log_density(scores) > pair.nonmember.log_density(scores)
+    each = [[law.log_density(v) for law in values] for v in np.moveaxis(values[0].values, -1, 0)]
+    accepted = np.stack([inside > outside for inside, outside in each], axis=-1)
+    said = [np.where(accepted, law.probabilities, 0.0).sum(axis=-1) for law in values]
+    checks = []
+    for name, row in zip(names, rows, strict=True):
+        for quantity, mask, chance in (
+            ("TPR of its test", trained_on[:, row], float(said[0][row])),
+            ("FPR of its test", ~trained_on[:, row], float(said[1][row])),
+        ):
+            count, often = int(mask.sum()), int((yes[:, row] & mask).sum())
+            if count < LEAST_OF_EACH:
+                checks.append(Check(name, quantity, chance, math.nan, math.nan, OF_CHANCE))
+                continue
+            error = float(np.sqrt(chance * (1.0 - chance) / count))
+            score = binomial_score(often, count, min(chance, 1.0))
+            checks.append(
+                Check(name, quantity, chance, often / count, error, OF_CHANCE, score=score)
+            )
+    counts = trained_on.sum(axis=0)
+    kept = kept & (np.minimum(counts, len(scores) - counts) > LEAST_OF_EACH)
+    if not kept.any():
+        return checks
+    blocks = np.arange(len(scores)) % BLOCKS
+
+    def counted(models: npt.NDArray[np.bool_]) -> float:
+        shares = [
+            (yes & mask)[models].sum(axis=0) / np.maximum(mask[models].sum(axis=0), 1)
+            for mask in (trained_on, ~trained_on)
+        ]
+        return float(np.mean((shares[0] - shares[1])[kept]))
+
+    parts = np.array([counted(blocks != block) for block in range(BLOCKS)])
+    error = float(np.sqrt((BLOCKS - 1.0) / BLOCKS * np.sum((parts - parts.mean()) ** 2)))
+    measured = counted(np.ones(len(scores), dtype=np.bool_))
+    predicted = float(np.mean((said[0] - said[1])[kept]))
+    score = mean_score(measured - predicted, error, BLOCKS - 1.0)
+    checks.append(
+        Check("all trusted", "mean advantage", predicted, measured, error, OF_CHANCE, score=score)
+    )
+    return checks
 
 
 def _doubted(

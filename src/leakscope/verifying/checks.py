@@ -118,6 +118,29 @@ def mean_score(difference: float, stderr: float, freedom: float) -> float:
     return math.copysign(tail, difference)
 
 
+def binomial_score(often: int, count: int, chance: float) -> float:
+    """The z-score of how often something came, where each time it comes with this chance.
+
+    Examples
+    --------
+    >>> from leakscope.verifying.checks import binomial_score
+    >>> round(binomial_score(60, 100, 0.5), 2), binomial_score(0, 100, 1e-6)
+    (1.9, 0.0)
+    >>> binomial_score(1, 100, 0.0)
+    inf
+    """
+    from scipy.special import ndtri_exp
+    from scipy.stats import binomtest
+
+    tail = binomtest(often, count, chance).pvalue
+    gap = often / count - chance
+    if tail >= 1.0 or gap == 0.0:
+        return 0.0
+    # Two tails of one number.
+    size = -float(ndtri_exp(math.log(0.5 * tail))) if tail > 0.0 else math.inf
+    return math.copysign(size, gap)
+
+
 def spread_score(predicted: float, measured: float, freedom: float) -> float:
     """The z-score of a standard deviation of so many degrees of freedom, if ``predicted`` is right.
 

@@ -48,7 +48,8 @@ def against_attackers(
 
 def _quick(model: Described) -> bool:
     if isinstance(model, PairedModel):
-        return model.fits > FEWEST_FITS and model.family.corner is None
+        quick = model.fits > FEWEST_FITS and model.family.corner is None
+        return quick or model.family.counted
     problem = model.problems[0]
     if problem.X is None:
         return problem.records**3 <= MOST_WORK

@@ -22,7 +22,14 @@ from leakscope.data.datasets import RecordId
 from leakscope.data.preparation import target_unit
 from leakscope.errors import InputError
 from leakscope.fitted.paired import PairedModel
-from leakscope.fitted.refits import WholeFit, fit_again, fresh_copy, inner_model, penalty_of
+from leakscope.fitted.refits import (
+    WholeFit,
+    class_names,
+    fit_again,
+    fresh_copy,
+    inner_model,
+    penalty_of,
+)
 from leakscope.fitted.shadow import shadows_of
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import LawPair
@@ -315,7 +322,7 @@ class AdvisedFit(Fit):
 
     def _scores(self, estimator: Any, design: FloatArray) -> FloatArray:
         if self.task == "classification":
-            return np.asarray(estimator.decision_function(design), dtype=np.float64)
+            return _of_classes(estimator, design)
         found = np.asarray(estimator.predict(design), dtype=np.float64).reshape(design.shape[0])
         return np.log(found) if has_log_link(self.loss) else found
 
@@ -435,6 +442,17 @@ class AdvisedFit(Fit):
             sd_ratio=over_all.sd_ratio,
             agrees=agrees,
         )
+
+
+def _of_classes(estimator: Any, design: FloatArray) -> FloatArray:
+    """(n,) of two classes the score of the second, (n, C) of several all."""
+    if hasattr(estimator, "decision_function"):
+        return np.asarray(estimator.decision_function(design), dtype=np.float64)
+    if "KNeighborsClassifier" in class_names(estimator):
+        found = 2.0 * np.asarray(estimator.predict_proba(design), dtype=np.float64) - 1.0
+        return found[:, 1] if found.shape[1] == 2 else found
+    found = np.asarray(estimator.predict_joint_log_proba(design), dtype=np.float64)
+    return np.asarray(found[:, 1] - found[:, 0]) if found.shape[1] == 2 else found
 
 
 def advised(audited: Fit) -> AdvisedFit:

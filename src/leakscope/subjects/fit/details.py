@@ -53,7 +53,8 @@ class FitDetails(Details):
 
     ``answer_noise`` is the least sd of noise on each answer that leaves nobody exposed, ``models``
     how many were trained, and ``one_threshold`` what one threshold for everybody achieves;
-    ``corner`` says on what the scores of members may lie exactly.
+    ``corner`` says on what the scores of members may lie exactly, ``few_valued`` whether the laws
+    are of few values, whose chances the run's arrays hold.
     """
 
     answer_noise: Number = None
@@ -63,6 +64,7 @@ class FitDetails(Details):
     attackers: list[AgainstAttacker] = Field(default_factory=list)
     models: int | None = None
     corner: Literal["margin", "tube"] | None = None
+    few_valued: bool = False
     fit: FitFacts | None = None
     one_threshold: dict[str, Number] = Field(default_factory=dict)
     secret: SecretAttribute | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from leakscope import fitted, measures
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import as_key
 from leakscope._numerics.memory import format_bytes, require_memory
 from leakscope.data.arrays import read_arrays
@@ -23,17 +24,19 @@ from leakscope.data.models import ModelFile, read_model
 from leakscope.data.preparation import prepare, target_unit
 from leakscope.errors import InputError
 from leakscope.fitted.cavity import Neighbours, neighbours_of
+from leakscope.fitted.fitted_laws import few_valued
 from leakscope.fitted.from_sklearn import no_laws
 from leakscope.fitted.heads import described_by, measured, solves_convex
 from leakscope.fitted.margins import Corner
+from leakscope.fitted.neighbours import on_top
 from leakscope.fitted.paired import Described, PairedModel
 from leakscope.fitted.paired_laws import reasons
 from leakscope.fitted.people import neighbours_of_people
 from leakscope.fitted.problem import ConvexProblem, FittedModel, NoLawsError
 from leakscope.fitted.refits import WholeFit
 from leakscope.fitted.shadow import ProblemFits, shadows_of
-from leakscope.laws.distributions import Normal, NormalMixture
-from leakscope.laws.pair import LawPair
+from leakscope.laws.distributions import Discrete, Normal, NormalMixture
+from leakscope.laws.pair import LawPair, Provenance
 from leakscope.results.audit import (
     EXPOSED_ABOVE,
     AgainstAttacker,
@@ -98,6 +101,7 @@ from leakscope.subjects.subject import (
     Wanted,
     normal_laws,
     shared_answers,
+    stored_provenance,
 )
 from leakscope.subjects.words import (
     examined_sentence,
@@ -191,7 +195,7 @@ class Fit(Subject):
             if estimator is None and isinstance(described, FittedModel)
             else described.whole or WholeFit.of(estimator, X, y, sample_weight)
         )
-        if isinstance(described, PairedModel):
+        if isinstance(described, PairedModel) and not described.family.counted:
             self.basis = "measured"
         self.fitted_laws: fitted.FittedLaws | None = None
         # Of a file: its features as they were read.
@@ -525,8 +529,9 @@ class Fit(Subject):
         """Refuse laws that are not numbers: a fit at the edge of float64."""
         good = np.isfinite(laws.member_mean) & np.isfinite(laws.nonmember_mean)
         good &= np.isfinite(laws.member_sd) & np.isfinite(laws.nonmember_sd)
-        # Of a spread below 1e-160 the square is none.
-        good &= (laws.member_sd**2 > 0.0) & (laws.nonmember_sd**2 > 0.0)
+        # Of a spread below 1e-160 the square is none; few values may be one alone.
+        if laws.atoms is None:
+            good &= (laws.member_sd**2 > 0.0) & (laws.nonmember_sd**2 > 0.0)
         if laws.question != "known_others" and not good.all():
             raise InputError(
                 f"the scores of {np.count_nonzero(~good)} of {len(self.ids)} {self.unit}s have no "
@@ -556,8 +561,12 @@ class Fit(Subject):
             explanations=self._explained(found, order[:explain_first].tolist()),
             fit=fit_facts(self.described, found),
             one_threshold=one_threshold_of(found),
-            models=found.diagnostics.rounds if isinstance(self.described, PairedModel) else None,
+            # Of laws that are counted no model is trained.
+            models=found.diagnostics.rounds
+            if isinstance(self.described, PairedModel) and found.atoms is None
+            else None,
             corner=None if found.corner is None else _corner_of(found),
+            few_valued=found.atoms is not None,
         )
         if self.settings.get("secret") is None:
             return details, {}
@@ -591,7 +600,7 @@ class Fit(Subject):
             )
         if near is None:
             return []
-        moved = laws.shift / laws.nonmember_sd
+        moved = laws.shift_in_sd
         return [
             FitExplanation(
                 record_id=self.ids[row],
@@ -645,6 +654,8 @@ class Fit(Subject):
         drawn = as_key(seed).child(count).generator().standard_normal(found.scores.shape)
         added = self.noise if people is None else self.noise * people.lengths
         scores = found.scores + added * drawn
+        if observes == "label" and isinstance(self.described, PairedModel):
+            scores = on_top(scores, self.described.targets).astype(np.float64)
         return shared_answers(scores, found.trained_on, units, how, count)
 
     def erased(
@@ -682,6 +693,12 @@ class Fit(Subject):
     @classmethod
     def doubt(cls, audit: Audit) -> tuple[str, str]:
         """One neighbour carries too much, what else was learned moves it, or nobody looked."""
+        if audit.details.few_valued:
+            return (
+                "not trusted: equally near records have different labels there, so that who is "
+                "counted is chance, or refits of the whole answer otherwise",
+                "use more neighbours, or verify them with shadow models (leakscope verify)",
+            )
         if audit.details.models is not None:
             return (
                 "not trusted: refits with and without them, or with others like them, disagree, or "
@@ -748,11 +765,25 @@ class Fit(Subject):
     @classmethod
     def stored_laws(cls, audit: Audit) -> PairLaws:
         """Normal laws of the score; other answers have laws that the table does not hold."""
+        if audit.details.few_valued:
+            told = stored_provenance(audit)
+            pairs = _pairs_of_pieces(audit, told)
+            plain = pairs(0.0)
+            return PairLaws(
+                trust=audit.trust,
+                provenance=told,
+                member=plain.member,
+                nonmember=plain.nonmember,
+                with_noise=pairs if audit.observes != "label" else None,
+                sd_without=audit.table.of("sd_without"),
+            )
         if audit.observes in ("label", "probabilities"):
             raise LawsNotStoredError("the laws of such answers are not in the result; audit again.")
         found, fits = normal_laws(audit), audit.details.models
         if audit.details.corner is not None:
-            found = _cornered(audit, found)
+            pairs = _pairs_of_pieces(audit, found.provenance)
+            plain = pairs(0.0)
+            found = replace(found, member=plain.member, nonmember=plain.nonmember, with_noise=pairs)
         if audit.unit == "group":
             # With noise on each answer another sum of a group's answers is best.
             return replace(found, with_noise=None)
@@ -923,15 +954,16 @@ def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:
         warnings=found.warnings,
         columns={
             **size,
-            "shift_in_sd": found.shift / found.nonmember_sd,
+            "shift_in_sd": found.shift_in_sd,
             "mean_without": found.nonmember_mean,
             "sd_without": found.nonmember_sd,
             "mean_with": found.member_mean,
             "sd_with": found.member_sd,
+            **({} if found.errors is None else {"shift_error": found.errors[0]}),
             **(
                 {"largest_share": found.largest_share}
-                if found.errors is None
-                else {"shift_error": found.errors[0]}
+                if found.errors is None and found.atoms is None
+                else {}
             ),
         },
         arrays={
@@ -946,46 +978,59 @@ def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:
         member=pair.member,
         nonmember=pair.nonmember,
         with_noise=(lambda sd: found.law_pair(answer_noise=sd)) if takes_noise else None,
-        sd_without=found.nonmember_sd if takes_noise else None,
+        sd_without=_scale(found) if takes_noise else None,
         errors=found.errors,
     )
+
+
+def _scale(found: fitted.FittedLaws) -> FloatArray:
+    """How far an answer varies; where that is nothing, how far the record moves it."""
+    if found.atoms is None:
+        return found.nonmember_sd
+    return np.maximum(found.nonmember_sd, np.abs(found.shift))
 
 
 def _corner_of(found: fitted.FittedLaws) -> Literal["margin", "tube"]:
     return "margin" if found.observes == "scores" else "tube"
 
 
-# The pieces of a law beside a corner, one row a record, in the order of `NormalMixture`.
-_PIECES = ("chance", "mean", "sd")
+# The pieces of a law beside a corner, one row a record, in the order of `NormalMixture`, and those
+# of a law of few values, in the order of `Discrete`.
+_PIECES = {"corner": ("chance", "mean", "sd"), "atoms": ("value", "chance")}
+
+
+def _names(kind: str) -> list[str]:
+    return [f"{kind}_{name}_{side}" for side in ("with", "without") for name in _PIECES[kind]]
 
 
 def _pieces(found: fitted.FittedLaws) -> dict[str, NDArray[Any]]:
-    """Of both laws beside a corner, as arrays by name."""
-    if found.corner is None:
-        return {}
-    return {
-        f"corner_{name}_{side}": values
-        for side, law in (("with", found.corner.member), ("without", found.corner.nonmember))
-        for name, values in zip(_PIECES, (law.weights, law.means, law.sigmas), strict=True)
-    }
+    """Of both laws beside a corner, or of few values, as arrays by name."""
+    if found.corner is not None:
+        laws = found.corner.member, found.corner.nonmember
+        pieces = [each for law in laws for each in (law.weights, law.means, law.sigmas)]
+        return dict(zip(_names("corner"), pieces, strict=True))
+    if found.atoms is not None:
+        pieces = [each for law in found.atoms for each in (law.values, law.probabilities)]
+        return dict(zip(_names("atoms"), pieces, strict=True))
+    return {}
 
 
-def _cornered(audit: Audit, found: PairLaws) -> PairLaws:
-    """Laws of scores with a corner, from the pieces that the run directory keeps."""
-    names = [f"corner_{name}_{side}" for side in ("with", "without") for name in _PIECES]
+def _pairs_of_pieces(audit: Audit, told: Provenance) -> Callable[[float], LawPair]:
+    """Pairs of scores with a corner, or of few values, by the noise, as the run directory has."""
+    names = _names("corner" if audit.details.corner is not None else "atoms")
     place = None if audit.directory is None else audit.directory / "arrays.npz"
     held = read_arrays(place, ("order", *names)) if place is not None and place.exists() else {}
     if not all(name in held and len(held[name]) == audit.units for name in ("order", *names)):
         raise LawsNotStoredError("the laws of such scores are not in the result; audit again.")
     ranked = [np.asarray(held[name], dtype=np.float64)[held["order"]] for name in names]
+    # The pieces are without the noise that the audit was asked for.
+    own = float(audit.settings.get("answer_noise") or 0.0)
+    if audit.details.corner is None:
+        atoms = Discrete(*ranked[:2]), Discrete(*ranked[2:])
+        return lambda noise: few_valued(*atoms, float(np.hypot(noise, own)), told)
     nothing = np.zeros(audit.units)
     corner = Corner(nothing, nothing, NormalMixture(*ranked[:3]), NormalMixture(*ranked[3:]))
-
-    def pair(noise: float) -> LawPair:
-        return corner.pair(noise, found.provenance)
-
-    plain = pair(0.0)
-    return replace(found, member=plain.member, nonmember=plain.nonmember, with_noise=pair)
+    return lambda noise: corner.pair(float(np.hypot(noise, own)), told)
 
 
 def arrays_as_dataset(asked: Asked) -> Dataset:
@@ -1052,7 +1097,12 @@ def fit_facts(model: Described, laws: fitted.FittedLaws) -> FitFacts:
         found = laws.people.of_rows()
     sides = found[:2], found[2:]
     score, values = "R²", list[float]()
-    if laws.observes in SCORES_OF_LABEL:
+    if laws.atoms is not None:
+        # Of several classes another label may win with less than half of the neighbours.
+        score = "accuracy"
+        if laws.observes == "label":
+            values = [float(laws.member_mean.mean()), float(laws.nonmember_mean.mean())]
+    elif laws.observes in SCORES_OF_LABEL:
         score = "accuracy"
         values = [float(special.ndtr(mean / sd).mean()) for mean, sd in sides]
     elif laws.observes == "prediction" and model.loss == "square":
@@ -1083,9 +1133,11 @@ def _remedy(audit: Audit, threshold: float) -> str:
     usual = threshold == EXPOSED_ABOVE
     option = told.option if usual else None
     exposed = int(np.count_nonzero(audit.advantage >= threshold))
+    more_of = "more neighbours" if told.few_valued else "a larger penalty"
     if audit.untrusted == audit.units:
         return (
-            f"{passing} A larger penalty may help; leakscope verify RUN measures them as they are."
+            f"{passing} {more_of.capitalize()} may help; leakscope verify RUN measures them as "
+            "they are."
         )
     if not exposed:
         return passing
@@ -1102,7 +1154,8 @@ def _remedy(audit: Audit, threshold: float) -> str:
     if not ways:
         digits_too = "" if audit.observes == "label" else ", or fewer digits in an answer"
         join = " or" if audit.observes == "label" else ","
-        return f"{passing} What helps: fewer features{join} more records{digits_too}."
+        fewer = "more neighbours" if told.few_valued else "fewer features"
+        return f"{passing} What helps: {fewer}{join} more records{digits_too}."
     more = ""
     if option is not None and not helps and option.exposed < exposed:
         more = (
@@ -1119,8 +1172,9 @@ def _reason(name: str, moved: float, weight: float, surprise: float) -> str:
         why = "mostly by its label"
     else:
         why = "by its features and its label alike"
+    far = f"by {abs(moved):.2g} standard deviations" if np.isfinite(moved) else "as no other does"
     return (
-        f"{name} moves its own score by {abs(moved):.2g} standard deviations, {why}: its "
+        f"{name} moves its own score {far}, {why}: its "
         f"features weigh {_times(weight)} times as much as usual, and its label lies "
         f"{_times(surprise)} times as far from what the others predict."
     )
