@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse, stats
+from scipy import stats
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
@@ -53,6 +53,8 @@ MOST_TIED = 0.01
 CHECKED, FEWEST, MOST_NUMBERS = 16, 4, 1e6
 # By records times features, each with how many; of a search, which takes many fits each time, few.
 CHECKED_LEARNED, CHECKED_CHOSEN = ((3e4, 512), (3e5, 128), (MOST_NUMBERS, 32)), 32
+# Records that are counted at a time.
+AT_ONCE = 20_000
 # What a law says to be rarer than this is not seen in so few refits.
 NEVER = 1e-6
 
@@ -120,8 +122,8 @@ def _rounded(fresh: Any) -> float:
     euclidean = fresh.effective_metric_ in ("euclidean", "sqeuclidean", "l2")
     if fresh._fit_method != "brute" or not euclidean:
         return 0.0
-    X = fresh._fit_X
-    squares = X.multiply(X) if sparse.issparse(X) else np.asarray(X, dtype=np.float64) ** 2
+    X: Any = fresh._fit_X
+    squares = X.multiply(X) if hasattr(X, "multiply") else np.asarray(X, dtype=np.float64) ** 2
     return float(np.max(squares.sum(axis=1)))
 
 
@@ -138,13 +140,17 @@ def count_law(alike: Mask, neighbours: int, fraction: float) -> FloatArray:
     array([[0.3333, 0.6667]])
     """
     records, length = alike.shape
+    if records > AT_ONCE:
+        parts = np.array_split(alike, -(-records // AT_ONCE))
+        return np.concatenate([count_law(part, neighbours, fraction) for part in parts])
     found = np.zeros((records, neighbours + 1))
     if neighbours == 0:
         return found + 1.0
     places = np.arange(length)
-    own = np.cumsum(alike, axis=1) - alike
+    own: Rows = np.cumsum(alike, axis=1) - alike
     other = places - own
-    chance = stats.binom.pmf(np.arange(neighbours), np.arange(length + 1)[:, None], fraction)
+    sizes = np.arange(length + 1)[:, None]
+    chance = np.asarray(stats.binom.pmf(np.arange(neighbours), sizes, fraction))
     for count in range(neighbours):
         reached = chance[own, count] * chance[other, neighbours - 1 - count]
         found[:, count + 1] += np.where(alike, reached, 0.0).sum(axis=1)
@@ -232,7 +238,7 @@ def neighbour_laws(
             f"{type(inner).__name__} does not answer from; use fewer neighbours or more records."
         )
     lengths = np.arange(k, size)
-    enough = stats.binom.cdf(k - 1, lengths, share) <= BEYOND
+    enough = np.asarray(stats.binom.cdf(k - 1, lengths, share)) <= BEYOND
     length = int(lengths[np.argmax(enough)]) if enough.any() else size - 1
     near = Nearest.of(inner, model.whole.found.design, labels, length)
     masses = _uniform(near, k, share) if uniform else _by_distance(near, k, share)
@@ -282,7 +288,7 @@ def on_top(scores: FloatArray, codes: FloatArray) -> Mask:
 
 
 def _chance(law: Discrete, where: Mask) -> FloatArray:
-    return np.clip(np.where(where, law.probabilities, 0.0).sum(axis=1), 0.0, 1.0)
+    return np.asarray(np.clip(np.where(where, law.probabilities, 0.0).sum(axis=1), 0.0, 1.0))
 
 
 def _moments(law: Discrete) -> tuple[FloatArray, FloatArray]:
