@@ -50,6 +50,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     "--curve": ("p", "ridge", "noise", "answers"),
     "--climb": ("lood", "correlation", "auto"),
     "--begin": ("box", "records"),
+    "--objective": ("kl", "mean_distance"),
+    "--depths": ("1", "1,2", "5", "257", "2,2", "0", "-1", "1,", "1.5"),
     "--box": ("0,1", "-1,1", "1,0", "0,0"),
     "--record": ("0", "1", "5", "7"),
     "--target": ("y", "0", "-1", "a"),
@@ -176,6 +178,7 @@ BASES: dict[str, list[str]] = {
     "attack influence": [
         *("attack", "influence", "data.csv", "--target", "y", "--queries", "data.csv"),
     ],
+    "attack network": ["attack", "network", "set.csv", "--width", "4", "--steps", "20"],
     "attack reconstruct": ["attack", "reconstruct", "net.json", "--margin", "0.5"],
     "attack membership": ["attack", "membership", "net.json", "--queries", "q.csv"],
     "reproduce": ["reproduce", "lood-7"],
@@ -352,7 +355,7 @@ def _line(folder: Path, data: bytes) -> list[str]:
         options = [
             option
             for option in command.params
-            if option.param_type_name == "option" and not _left_out(line, option)
+            if option.param_type_name == "option" and not LEFT_OUT & set(option.opts)
         ]
         option = choices.pick(options)
         flag = option.opts[0]
@@ -382,16 +385,10 @@ def every_line() -> Iterator[list[str]]:
 def _lines(base: list[str]) -> Iterator[list[str]]:
     for option in _command(base).params:
         flag = option.opts[0]
-        if option.param_type_name != "option" or _left_out(base, option):
+        if option.param_type_name != "option" or LEFT_OUT & set(option.opts):
             continue
         for value in _values(flag, option) if not option.is_flag else (None,):
             yield [*base, flag, *([] if value is None else [value])]
-
-
-def _left_out(line: list[str], option: Any) -> bool:
-    """Whether it is left out: the search for a target takes most of a minute on data."""
-    searches = option.opts[0].startswith("--target-") and line[:3] == ["plan", "lasso", "--data"]
-    return searches or bool(LEFT_OUT & set(option.opts))
 
 
 def _command(line: list[str]) -> Any:

@@ -122,3 +122,28 @@ def test_a_defence_is_what_it_says() -> None:
     ):
         with pytest.raises(InputError, match=words):
             Defence(name, setting)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("level", [1e-3, 0.01, 0.2])
+def test_the_tpr_of_two_normals_in_closed_form(level: float) -> None:
+    told = population_provenance("label_hidden", None, method="exact", source="", assumptions=())
+    shifted = LawPair(Normal([1.0], [1.0]), Normal([0.0], [1.0]), told)
+    found = scored_tpr(shifted, fpr=[level])[level]
+    assert found == pytest.approx(stats.norm.sf(stats.norm.isf(level) - 1.0), rel=1e-3)
+    wider = LawPair(Normal([0.0], [30.0]), Normal([0.0], [1.0]), told)
+    found = scored_tpr(wider, fpr=[level])[level]
+    assert found == pytest.approx(2.0 * stats.norm.sf(stats.norm.isf(level / 2) / 30.0), rel=1e-3)
+
+
+def test_a_long_comparison_says_so_beforehand(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise InputError("the plan begins.")
+
+    monkeypatch.setattr("leakscope.planning.plan_linear", stopped)
+    sizes = ["--n", "600", "--p", "1000", "--dim", "2000"]
+    assert main(["plan", "linear", *sizes, "--defences"]) == 2
+    assert "note: the defences take about" in capsys.readouterr().err
+    assert main(["plan", "linear", "--n", "10", "--p", "20", "--dim", "40", "--defences"]) == 2
+    assert "note" not in capsys.readouterr().err

@@ -327,7 +327,9 @@ def _rows(values: ArrayLike, name: str) -> FloatArray:
 
 def _require_positive(kernel: str, **values: float | None) -> None:
     for name, value in values.items():
-        if value is not None and not (np.isfinite(value) and value > 0.0):
+        if value is None and name == "length_scale":
+            continue
+        if value is None or not (np.isfinite(value) and value > 0.0):
             raise InputError(f"{kernel}: {name} must be positive and finite, but it is {value}.")
 
 
