@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from leakscope._numerics.keys import Key
+from leakscope.cli import main
 from leakscope.errors import InputError
+from leakscope.laws import LawPair, Normal
 from leakscope.linear import GaussianDesign, RecordNorms
 from leakscope.linear.defences import (
     Defence,
@@ -15,6 +18,8 @@ from leakscope.linear.defences import (
     defended_moments,
     descent_rate,
 )
+from leakscope.linear.law_pair import population_provenance
+from leakscope.measures.drawn_designs import scored_tpr
 from leakscope.planning import linear_advantage
 from leakscope.planning.linear_defences import compared_defences
 

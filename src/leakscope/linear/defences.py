@@ -176,12 +176,13 @@ class _Spectrum:
     n: int
 
     @classmethod
-    def of(cls, features: FloatArray, records: FloatArray, gram: FloatArray | None) -> _Spectrum:
-        """``gram`` is features features', which a wide design needs."""
+    def of(
+        cls, features: FloatArray, records: FloatArray, gram: FloatArray | None = None
+    ) -> _Spectrum:
+        """``gram``, the products of rows, is what a wide design needs; it may be known."""
         n, p = features.shape
         if p >= n:
-            assert gram is not None
-            values, left = symmetric_eigen(gram)
+            values, left = symmetric_eigen(row_products(features) if gram is None else gram)
             values = np.maximum(values, 1e-14 * values[-1])
             inside = (left.T @ (features @ records)) / np.sqrt(values)[:, None]
         else:
@@ -224,7 +225,7 @@ def _bagged(
     records: FloatArray,
     penalty: float,
     bags: IntArray,
-    gram: FloatArray | None,
+    gram: FloatArray | None = None,
 ) -> FloatArray:
     """The mean over bags of each one's weights, zero on the rows that it has not.
 
@@ -235,7 +236,7 @@ def _bagged(
         for bag in bags:
             weights[bag] += prediction_weights(features[bag], records, penalty)
         return weights / len(bags)
-    assert gram is not None
+    gram = row_products(features) if gram is None else gram
     asked = features @ records
     inner = gram[bags[:, :, None], bags[:, None, :]] + penalty * np.eye(bags.shape[1])
     solved = np.linalg.solve(inner, asked[bags])
