@@ -11,14 +11,18 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import leakscope
 from leakscope import advising
 from leakscope.cli import main
+from leakscope.cli.advise import _again
 from leakscope.errors import InputError
 from leakscope.settings import AuditSettings
 from leakscope.settings.audit import TrainingSettings
 from leakscope.subjects.laws import MEASURES
+from leakscope.subjects.training.own_training import options_of, training_of
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(160, 12))
@@ -125,6 +129,14 @@ def test_noise_on_the_answers_meets_the_target_by_the_laws(own, advice) -> None:
     assert float(own.laws.noised(0.9 * noise).highest(advantage).max()) > TARGET.value
 
 
+def test_noise_is_not_sent_back_to_an_audit_that_refuses_it(advice) -> None:
+    """Advice said --answer-noise, and the audit of a training refused it."""
+    noise = next(option for option in advice.options if option.name == "output noise")
+    assert _again(noise, None) == ""
+    exact = noise.model_copy(update={"worst_low": None, "worst_high": None})
+    assert "--answer-noise" in _again(exact, None)
+
+
 def test_an_estimator_is_changed_by_its_parameters() -> None:
     features, labels = load_breast_cancer(return_X_y=True)
     features, labels = features[:200], labels[:200]
@@ -219,6 +231,14 @@ def trained(folder: Path) -> list[str]:
     """The settings of the models of halves, without the check before them, whose seeds are 1, 2."""
     lines = [line.split() for line in (folder / "trained.txt").read_text().splitlines()]
     return [shrink for _, seed, shrink in lines if seed not in ("1", "2")]
+
+
+def test_the_last_step_of_a_pipeline_is_proposed_first() -> None:
+    """It was --try memory=..., the first parameter of any pipeline."""
+    pipeline = make_pipeline(StandardScaler(), RandomForestClassifier(n_estimators=5))
+    found = options_of(training_of(pipeline, "classification", None))
+    assert next(iter(found)).startswith("randomforestclassifier__")
+    assert found == pipeline.get_params()
 
 
 def test_a_run_is_advised_and_nothing_is_trained_twice(run: Path, capsys) -> None:

@@ -269,3 +269,9 @@ def test_a_dataset_and_a_frame_take_any_model():
     np.testing.assert_allclose(unfitted.advantage, own.advantage, rtol=1e-6)
     found = quietly(data.read_example("wine"), None, model=DecisionTreeClassifier(), models=2)
     assert found.subject == "training"
+
+
+def test_a_model_that_takes_no_text_says_what_to_do():
+    frame = pd.DataFrame({"age": np.arange(40.0), "sex": ["f", "m"] * 20})
+    with pytest.raises(InputError, match="put an encoder before it, in a pipeline"):
+        leakscope.audit(frame, np.arange(40) % 3 == 0, model=LogisticRegression())

@@ -99,6 +99,7 @@ def test_nothing_is_unpickled(tmp_path):
         ("t.csv", "", "is not a table"),
         ("t.csv", 'a,b\n1,2\n"3,4\n', "is not a table"),
         ("t.csv", b"a,b\n\xff\xfe,2\n", "is not UTF-8 text"),
+        ("t.csv", "a,b\nGenève,2\n".encode("latin-1"), "save it as UTF-8"),
         ("t.csv", "a,c\n1,2\n", "no column 'b' for the target; the columns are a, c"),
         ("t.parquet", "not parquet", "is not a Parquet file"),
         ("t.npy", "not npy", r"is not a \.npy file"),

@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge
 import leakscope
 from leakscope import data
 from leakscope.cli import main
-from leakscope.data.doubts import doubts
+from leakscope.data.doubts import array_doubts, doubts
 
 
 def people(n: int = 60, seed: int = 0) -> pd.DataFrame:
@@ -150,3 +150,11 @@ def test_ordinary_arrays_are_not_doubted() -> None:
     copies = np.repeat(X[:12], 5, axis=0), np.repeat(y[:12], 5)
     found = leakscope.audit(*copies, kernel="rbf", sensitivity=False, groups=people)
     assert found.warnings == []
+
+
+def test_a_column_of_a_frame_is_named():
+    """It was the feature '0'."""
+    values = np.random.default_rng(0).normal(size=(30, 2))
+    frame = pd.DataFrame(values, columns=["age", "cost"])
+    (told,) = array_doubts(frame, 3.0 * values[:, 1])
+    assert "'cost' repeats the target" in told

@@ -15,6 +15,7 @@ from leakscope.cli.audit_page import page
 from leakscope.comparing import compare
 from leakscope.reporting.audit_page import record_columns, table_columns
 from leakscope.results.columns import shown_columns
+from leakscope.results.shown import ends_text
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def test_a_counted_tpr_is_shown_by_its_ends(forest):
     low, high = first.tpr_at_fpr_0_01_low, first.tpr_at_fpr_0_01_high
     screen = page(forest, 3)
     assert "TPR at 1% (95%)" in screen
-    assert f"{low:.2g} to {high:.2g}" in screen
+    assert ends_text(low, high) in screen
     # No number of the table is shown without its interval.
     hidden = [forest.table.of(name)[forest.order[:3]] for name in ("tpr_at_fpr_0_01", "auc", "kl")]
     for value in np.concatenate(hidden):
@@ -49,7 +50,7 @@ def test_the_notebook_and_the_report_have_the_same(forest):
         "trusted",
     )
     first = forest.records[0]
-    wanted = f"{first.tpr_at_fpr_0_001_low:.2g} to {first.tpr_at_fpr_0_001_high:.2g}"
+    wanted = ends_text(first.tpr_at_fpr_0_001_low, first.tpr_at_fpr_0_001_high)
     assert short.rows[0][3] == wanted
     columns, values = table_columns(forest), record_columns(forest)
     cells = {column.heading: column.cell(values, 0) for column in columns}

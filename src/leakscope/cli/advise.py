@@ -250,6 +250,9 @@ def _again(option: AdviceOption, model: ExaminedModel | None) -> str:
     """How to audit the changed model; nothing where that is no matter of the audit's options."""
     if not option.setting or not option.setting.keys() <= AGAIN.keys():
         return ""
+    if option.worst_high is not None:
+        # An interval comes of a few models, whose audit takes no noise on the answers.
+        return ""
     told = " ".join(f"{AGAIN[name]} {value:.6g}" for name, value in option.setting.items())
     if model is not None and model.stand_in and option.setting.keys() & {"C", "alpha"}:
         # A penalty belongs to a model that is named.

@@ -98,7 +98,7 @@ def array_doubts(
             features=features.astype(np.float64),
             target=target,
             record_ids=tuple(range(len(target))),
-            feature_names=tuple(str(column) for column in range(features.shape[1])),
+            feature_names=tuple(map(str, getattr(X, "columns", range(features.shape[1])))),
             target_name="y",
             task="classification" if classes else "regression",
             group=None if groups is None else tuple(groups),

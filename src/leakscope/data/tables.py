@@ -210,7 +210,8 @@ def read_delimited(path: Path, layout: Layout) -> pd.DataFrame:
             )
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{path} is not UTF-8 text (byte {error.start} cannot be read)."
+            f"{path} is not UTF-8 text (byte {error.start} cannot be read); save it as UTF-8 (CSV "
+            "UTF-8 in a spreadsheet, or iconv -f latin1 -t utf-8 if it is Latin-1)."
         ) from error
     except pd.errors.ParserWarning:
         what = "the heading" if layout.header else "the first"

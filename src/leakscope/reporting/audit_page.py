@@ -35,6 +35,7 @@ from leakscope.results.reader import Run
 from leakscope.results.reconciliation import reconciled, standing_of, was_retrained
 from leakscope.results.run_directory import ExposedPicture
 from leakscope.results.sections import Section
+from leakscope.results.shown import ends_text
 from leakscope.results.trust import FAILED, UNCERTAIN, UNCHECKED
 from leakscope.results.verification import Verification
 
@@ -84,7 +85,7 @@ class PageColumn:
         if self.form == "range":
             return "–" if value is None else f"{value}–{values[self.upper][row]}"
         if self.form == "between":
-            return "–" if value is None else f"{value:.2g} to {values[self.upper][row]:.2g}"
+            return "–" if value is None else ends_text(value, values[self.upper][row])
         if self.form == "yes":
             return "yes" if value else "NO"
         if self.form == "text":

@@ -25,7 +25,7 @@ from pydantic_core import (
 from typing_extensions import TypedDict
 
 from leakscope.results.document import Fraction, Number
-from leakscope.results.shown import certain, digits
+from leakscope.results.shown import certain, digits, ends_text
 from leakscope.results.trust import MOST_CHECKS, UNCERTAIN, UNCHECKED, Trust
 
 Form = Literal["id", "count", "number", "part", "fraction", "signed", "flag", "means", "check"]
@@ -386,7 +386,7 @@ def text_with_ends(column: Column, row: Mapping[str, Any]) -> str:
     if ends is None or column.name.startswith("kl"):
         return column.text(row)
     if by_ends(column.name):
-        return f"{ends[0]:.2g} to {ends[1]:.2g}"
+        return ends_text(*ends)
     return f"{column.text(row)} ({ends[0]:.2f} to {ends[1]:.2f})"
 
 

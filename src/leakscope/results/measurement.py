@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.results.document import Fraction, Number, ResultDocument
-from leakscope.results.shown import Short, digits
+from leakscope.results.shown import Short, digits, ends_text
 
 
 class MeasureInterval(BaseModel):
@@ -162,6 +162,11 @@ def measured_records(
     ]
 
 
+def _ends(record: MeasuredRecord, level: str) -> str:
+    low, high = record.tpr_low[level], record.tpr_high[level]
+    return "-" if low is None or high is None else ends_text(low, high)
+
+
 class ModelsMeasurement(ResultDocument):
     """What a few models show: ``records`` has one entry per record, in the file's order.
 
@@ -187,7 +192,7 @@ class ModelsMeasurement(ResultDocument):
                 str(record.record),
                 f"{record.advantage:.3f}",
                 f"[{record.advantage_low:.3f}, {record.advantage_high:.3f}]",
-                *(f"{record.tpr_low[k]:.2g} to {record.tpr_high[k]:.2g}" for k in levels),
+                *(_ends(record, level) for level in levels),
             ]
             for record in ranked
         ]

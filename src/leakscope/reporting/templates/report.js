@@ -40,7 +40,8 @@
   // What would round to 1 is not certainty, only beyond four digits.
   const fraction = (value) =>
     value === null ? "–" : value >= 0.99995 ? ">0.9999" : value.toFixed(4);
-  const two = (value) => String(Number(value.toPrecision(2)));
+  const two = (value) =>
+    value >= 0.995 && value < 1 ? ">0.99" : String(Number(value.toPrecision(2)));
   const range = (low, high) => (low === null ? "–" : low + "–" + high);
   // Each heading says which column stands below it, and in which form.
   const forms = {

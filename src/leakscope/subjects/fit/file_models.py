@@ -78,9 +78,12 @@ def fitted_here(estimator: Any, X: Any, y: Any, weights: Any = None) -> Any:
     except InputError:
         raise
     except Exception as error:  # of the user's own steps: whatever they raise
+        what, remedy = reason(error), ""
+        if "could not convert string" in what:
+            remedy = "; it takes no text: put an encoder before it, in a pipeline"
         raise InputError(
             f"{type(estimator).__name__} could not be fitted on these records "
-            f"({type(error).__name__}: {reason(error)})."
+            f"({type(error).__name__}: {what}){remedy}."
         ) from error
 
 

@@ -507,11 +507,14 @@ MOST_SHOWN = 8
 def options_of(training: OwnTraining) -> dict[str, Any]:
     """What can be changed of a training, with its present values.
 
-    Of an estimator its parameters, of a function its keyword arguments that have a default.
-
+    Of an estimator its parameters, of a function its keyword arguments that have a default.  The
+    last step of a pipeline comes first: how it is trained matters most.
     """
     if training.is_estimator:
-        return dict(training.subject.get_params())
+        found = dict(training.subject.get_params())
+        steps = getattr(training.subject, "steps", None)
+        last = f"{steps[-1][0]}__" if steps else ""
+        return {**{name: found[name] for name in found if last and name.startswith(last)}, **found}
     try:
         parameters = list(inspect.signature(training.subject).parameters.values())
     except (TypeError, ValueError):
