@@ -507,6 +507,16 @@ def test_a_fit_that_follows_its_half_exactly_is_refused_in_a_sentence(
         fitted.from_sklearn(model, X, y).pairs(0.5)
 
 
+@pytest.mark.filterwarnings("ignore:lbfgs failed to converge")
+def test_a_robust_fit_without_a_scale_is_refused() -> None:
+    """33 s of processor went into steps that led nowhere, and the answers were no numbers."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 22)), rng.normal(size=30)
+    model = HuberRegressor(max_iter=1000).fit(X, y)
+    with pytest.raises(InputError, match="follows them exactly"):
+        fitted.from_sklearn(model, X, y).pairs(0.5)
+
+
 def test_a_frame_of_named_columns_says_nothing_of_names() -> None:
     """Every fit of a half warned four times: 2,049 lines on stderr."""
     X, y = quantity(60, 4)

@@ -41,6 +41,8 @@ Mask = npt.NDArray[np.bool_]
 # Directions of the active columns with less curvature than this share of the largest are none.
 NO_CURVATURE = 1e-12
 NEWTON_STEPS, HALVINGS = 60, 30
+# A scale of so little of the targets' spread is what the solver leaves of none.
+NO_SCALE = 1e-6
 # Of a robust regression, which divides by it.
 SMALLEST_SCALE = 1e-12
 # A record without which a direction has no curvature left.
@@ -131,19 +133,20 @@ def _joined(
         return at + np.einsum("nab,nb->na", g, force) - start, curvature
 
     residual, curvature = off(z)
+    near = 1e-12 * (1.0 + float(np.max(np.abs(start), initial=0.0)))
     for _ in range(NEWTON_STEPS):
-        step = np.linalg.solve(unit + g @ curvature, residual[..., None])[..., 0]
         size, best = np.ones(len(z)), np.linalg.norm(residual, axis=1)
-        if float(np.max(best, initial=0.0)) < 1e-12 * (
-            1.0 + float(np.max(np.abs(start), initial=0.0))
-        ):
+        if float(np.max(best, initial=0.0)) < near:
             break
+        step = np.linalg.solve(unit + g @ curvature, residual[..., None])[..., 0]
         for _ in range(HALVINGS):
             after, bent = off(z - size[:, None] * step)
             worse = np.linalg.norm(after, axis=1) > best
             if not worse.any():
                 break
             size = np.where(worse, 0.5 * size, size)
+        if np.all(worse | (best < near)):
+            break  # no step helps any record: this is as near as it gets
         z, residual, curvature = z - size[:, None] * step, after, bent
     return z
 
@@ -358,6 +361,8 @@ def huber(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
     h(u) is u² up to epsilon and 2 epsilon |u| - epsilon² beyond.
     """
     epsilon, target = float(inner.epsilon), np.asarray(y, dtype=np.float64)
+    if float(inner.scale_) <= NO_SCALE * float(np.std(target[inside])):
+        raise np.linalg.LinAlgError("the fit follows its records exactly")
     J, width = np.zeros((len(X), 2, X.shape[1] + 1 + bool(inner.fit_intercept))), X.shape[1]
     J[:, 0, :width], J[:, 1, -1] = X, 1.0
     if inner.fit_intercept:
