@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from pydantic import ValidationError
 
 import leakscope
 from leakscope import InputError, data, kernels, measures
@@ -125,3 +126,8 @@ def test_the_command_its_page_and_report(tmp_path, monkeypatch, capsys) -> None:
     ):
         assert main([*words, option, value]) == 2
         assert sentence in capsys.readouterr().err
+
+
+def test_a_depth_that_takes_minutes_to_compile_is_refused() -> None:
+    with pytest.raises(ValidationError, match="less than or equal to 32"):
+        NetworkPlanSettings(depths=(1, 64))
