@@ -148,7 +148,7 @@ def test_the_command_and_its_run(tmp_path, monkeypatch, capsys):
     words += ["--length-scale", "1.5", "--noise-variance", "0.1"]
     assert main([*words, "--run-dir", "run", "--json", "found.json", "--top", "3"]) == 0
     page = capsys.readouterr().out
-    assert page.startswith("people: 30 records, 5 features; 4 queries\n")
+    assert page.startswith("people: 30 records, 4 queries\n")
     assert "These 4 queries together give record" in " ".join(page.split())
     told = json.loads(Path("found.json").read_text())
     expected = leakscope.attack_influence(
@@ -160,7 +160,7 @@ def test_the_command_and_its_run(tmp_path, monkeypatch, capsys):
         for one in told["records"]:
             assert arrays["kl"][one["record_id"], one["query"]] == one["kl"]
     assert main(["report", "run"]) == 0
-    assert "What 4 queries give away about people" in Path("run/report.html").read_text()
+    assert "people: 30 records, 4 queries" in Path("run/report.html").read_text()
     assert main(["report", "run", "--redact"]) == 0
 
 
