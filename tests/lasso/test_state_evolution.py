@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
@@ -103,6 +103,7 @@ def test_the_error_diverges_as_the_inverse_of_the_distance() -> None:
     share=st.floats(0.0, 0.999),
     signal=st.floats(0.01, 30.0),
 )
+@example(alpha=1.0, rho=0.0, sigma_xi=1.0, lam=1.0, share=5e-323, signal=1.0)  # lam / noise is inf
 def test_residual_anywhere(
     alpha: float, rho: float, sigma_xi: float, lam: float, share: float, signal: float
 ) -> None:

@@ -398,7 +398,7 @@ def _solve_block(laplace: bool, *parameters: FloatArray) -> tuple[FloatArray, Fl
     start = np.where(start > 0.0, start, (noise / alpha) ** 2)
     w = np.sqrt(alpha / start)
     t = np.maximum(lam * w / alpha, least + 0.5)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         # beyond lambda/sigma_eta the second equation has no solution at any w
         t = np.minimum(t, np.maximum(0.5 * (least + lam / noise), 1.01 * least))
     result_t, result_w = t.copy(), w.copy()

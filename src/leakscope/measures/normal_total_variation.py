@@ -203,6 +203,6 @@ def _log_rise(
 def _reach(start: FloatArray) -> tuple[FloatArray, FloatArray]:
     """How far from ``start`` upwards the standard normal has mass, and its shortest scale."""
     positive = np.maximum(start, 0.0)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         tail = np.minimum(_BULK, 42.0 / positive)
     return np.where(start > 0.0, tail, _BULK - start), 0.25 / (1.0 + positive)
