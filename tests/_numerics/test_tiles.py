@@ -145,6 +145,12 @@ class TestWrongAnswersAreRefused:
         with pytest.raises(probes.WrongProductError, match="eigen"):
             eigenvectors.symmetric_eigen(matrix)
 
+    @pytest.mark.parametrize("driver", ["evd", "evr"])
+    def test_one_number(self, driver):
+        values, vectors = eigenvectors.symmetric_eigen(np.array([[-2.5]]), driver)
+        np.testing.assert_array_equal(values, [-2.5])
+        np.testing.assert_array_equal(np.abs(vectors), [[1.0]])
+
     def test_close_eigenvalues_are_let_pass(self):
         # A tangent kernel of Adult's columns: evr's vectors were 1.5e-11 from right angles.
         rng = np.random.default_rng(0)
