@@ -13,8 +13,8 @@ Examples
 >>> X = np.array([[0.0], [0.1], [0.2], [3.0]])
 >>> y = np.array([1.0, 1.1, 0.9, -1.0])
 >>> result = leakscope.audit(X, y, noise_variance=0.1)
->>> result.to_frame()["record_id"].iloc[0]  # the record that stands alone is the most exposed
-np.int64(3)
+>>> int(result.to_frame()["record_id"].iloc[0])  # who stands alone is the most exposed
+3
 """
 
 from __future__ import annotations
