@@ -81,9 +81,19 @@ class Guarded(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Look at what was given; then do it."""
+        for option in self.params:
+            # Typer before 0.29 has text here, and a folder's name is told from a word by its type.
+            if "Path" in type(getattr(option, "type", None)).__name__:
+                ctx.params[option.name] = _as_paths(ctx.params[option.name])
         guard(str(ctx.info_name), ctx.params)
         with answering(ctx.params):
             return super().invoke(ctx)
+
+
+def _as_paths(given: Any) -> Any:
+    if isinstance(given, (list, tuple)):
+        return type(given)(map(_as_paths, given))
+    return Path(given) if isinstance(given, str) else given
 
 
 def guard(verb: str, given: dict[str, Any]) -> None:
