@@ -335,6 +335,12 @@ def fit_again(
         if coefficients.shape[-1] == X.shape[1]:
             fresh.coef_ = coefficients
             fresh.intercept_ = np.array(released.intercept_)
+            if fresh.get_params().get("solver") == "newton-cholesky" and len(coefficients) > 2:
+                # scikit-learn 1.6 forgets what a start has of the last class, where no penalty
+                # says how much; softmax knows differences only, so a start may do without it.
+                fresh.intercept_ -= fresh.intercept_[-1]
+                if penalty_of(fresh) == ("C", np.inf):
+                    fresh.coef_ -= fresh.coef_[-1]
             for name in ("classes_", "n_features_in_", "scale_"):
                 if hasattr(released, name):
                     setattr(fresh, name, getattr(released, name))
