@@ -81,9 +81,11 @@ def read_model(path: str | Path) -> ModelFile:
 
 
 # What skops does not trust by itself, and what reading it does: the dtype of an empty array that an
-# imputer keeps, and classes of scikit-learn in plain Python that hold numbers and run nothing.
+# imputer keeps, and classes of scikit-learn in plain Python that hold numbers and run nothing (one
+# of them a list of columns, in scikit-learn before 1.7).
 PLAIN = (
     "numpy.dtype",
+    "sklearn.compose._column_transformer._RemainderColsList",
     *(
         f"sklearn.gaussian_process.kernels.{name}"
         for name in (
