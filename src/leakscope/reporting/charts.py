@@ -395,6 +395,8 @@ def described(chart: Any, *, height: int = HEIGHT) -> dict[str, Any]:
             .configure_legend(labelFontSize=12)
             .to_dict()
         )
+    # Altair names its own Vega-Lite; that in the page is another, and would complain.
+    del description["$schema"]
     return description
 
 

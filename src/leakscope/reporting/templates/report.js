@@ -7,6 +7,7 @@
   const options = {
     // The interpreter instead of eval: the page's policy allows no code but its own.
     ast: true,
+    mode: "vega-lite",
     renderer: "svg",
     actions: { export: true, source: false, compiled: false, editor: false },
   };
