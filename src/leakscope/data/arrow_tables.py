@@ -103,7 +103,7 @@ def row_bytes(array: Any) -> NDArray[np.int64]:
         ends = array.run_ends.to_numpy()[start : start + runs].astype(np.int64) - array.offset
         ends = np.minimum(ends, count)
         return np.repeat(row_bytes(array.values.slice(start, runs)), np.diff(ends, prepend=0))
-    if kind in _views():
+    if types.is_string_view(kind) or types.is_binary_view(kind):
         views = np.frombuffer(array.buffers()[1], dtype=np.int32)[::4]
         return views[array.offset : array.offset + count].astype(np.int64)
     if _is_text(kind):
@@ -126,14 +126,6 @@ def _bit_width(kind: Any) -> int:
         return int(kind.bit_width)
     except ValueError:  # a null, a union
         return 64
-
-
-def _views() -> tuple[Any, ...]:
-    import pyarrow
-
-    if not hasattr(pyarrow, "string_view"):
-        return ()
-    return (pyarrow.string_view(), pyarrow.binary_view())
 
 
 def _is_text(kind: Any) -> bool:
