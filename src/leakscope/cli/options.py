@@ -336,7 +336,8 @@ def sectioned(sections: Mapping[str, tuple[str, ...]]) -> type[Guarded]:
             for parameter in self.get_params(ctx):
                 record = parameter.get_help_record(ctx)
                 if record is not None and parameter.param_type_name == "argument":
-                    arguments.append(record)
+                    # Some versions of Typer say by brackets here too that it may be left out.
+                    arguments.append((record[0].replace("[", "").replace("]", ""), record[1]))
                 elif record is not None:
                     option, text = record
                     records[str(parameter.name)] = option, text.replace("  [default: ", " [")
