@@ -65,7 +65,7 @@ def test_a_training_of_people_with_a_quantity() -> None:
     tree = DecisionTreeRegressor(min_samples_leaf=5)
     audit = leakscope.audit(X, NUMBERS, train=tree, models=8, groups=WHO)
     # Training on a group raises its score.
-    assert np.mean(audit.table.of("shift_in_sd") > 0.0) > 0.9
+    assert np.mean(audit.table.of("mean_with") > audit.table.of("mean_without")) > 0.9
 
 
 def test_a_class_of_one_group_is_refused() -> None:

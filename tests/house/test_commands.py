@@ -48,7 +48,7 @@ def test_verb_is_documented(verb: str) -> None:
 def test_help_shows_an_example_that_is_documented_as_run(verb: str) -> None:
     status, text = run_command(f"leakscope {verb} --help")
     assert status == 0
-    example = " ".join(text.split("Example: ")[1].split())
+    example = " ".join(text.split("Example: ")[1].partition("\n\n")[0].split())
     documented = [
         command
         for page in PAGES_WITH_EXAMPLES

@@ -78,7 +78,7 @@ def opened(request, browser, address) -> Iterator[tuple[Any, list[str]]]:
     page.goto(address)
     page.wait_for_selector("[data-example]")
     # What is chosen before the page's script listens is lost.
-    page.wait_for_function("document.readyState === 'complete'")
+    page.wait_for_load_state("load")
     # The token is gone from the address.
     assert page.url == home + "/"
     yield page, troubles
