@@ -111,7 +111,7 @@ def test_python_in_pages(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     without, needs, _ = text.partition(">>> import torch\n")
     if needs and find_spec("torch") is None:
         run_examples(without, page.name, required=False)
-        pytest.skip("the rest of the page needs torch, which is not installed (the torch extra)")
+        pytest.importorskip("torch")
     run_examples(text, page.name, required=False)
 
 

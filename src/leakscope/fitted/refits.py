@@ -335,7 +335,8 @@ def fit_again(
         if coefficients.shape[-1] == X.shape[1]:
             fresh.coef_ = coefficients
             fresh.intercept_ = np.array(released.intercept_)
-            if fresh.get_params().get("solver") == "newton-cholesky" and len(coefficients) > 2:
+            several = coefficients.ndim == 2 and len(coefficients) > 2
+            if fresh.get_params().get("solver") == "newton-cholesky" and several:
                 # scikit-learn 1.6 forgets what a start has of the last class, where no penalty
                 # says how much; softmax knows differences only, so a start may do without it.
                 fresh.intercept_ -= fresh.intercept_[-1]
