@@ -131,3 +131,14 @@ def test_the_command_its_page_and_report(tmp_path, monkeypatch, capsys) -> None:
 def test_a_depth_that_takes_minutes_to_compile_is_refused() -> None:
     with pytest.raises(ValidationError, match="less than or equal to 32"):
         NetworkPlanSettings(depths=(1, 64))
+
+
+def test_what_holds_for_every_network_names_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without JAX the sentence began with a network that could not be computed."""
+
+    def missing(*given: object, **more: object) -> None:
+        raise InputError("The kernel of a network needs JAX.")
+
+    monkeypatch.setattr("leakscope.planning.network_plan.Process", missing)
+    with pytest.raises(InputError, match=r"^The kernel of a network needs JAX\.$"):
+        leakscope.plan_network(data.read_example("wine"))

@@ -15,7 +15,7 @@ from leakscope.subjects.laws import LARGEST_VARIANCE, Exposure, Rows, UnitLaws, 
 from leakscope.subjects.pricing import HeldOut, ReleasedError, Unavailable, by_size
 from leakscope.subjects.subject import Change, Scan, Stages, Subject, Wanted
 
-# Up to so many records: settings that are priced along a change that is costly to price.
+# How many settings of a costly change are priced, by the number of records at most.
 POINTS = ((1000, 9), (2500, 6))
 
 ASKED_AGAIN = (

@@ -29,7 +29,7 @@ from leakscope.settings.plan import NETWORK_PLAN_DEFAULTS, NetworkPlanSettings
 # The lood paper's networks: no bias, and weights of this variance over the fan-in.
 WEIGHT_VARIANCE = 2.0
 
-# A convolution looks at so many pixels each way.
+# Pixels that a convolution looks at, each way.
 FILTER = 3
 
 
@@ -153,7 +153,9 @@ def plan_network(
             )
         )
     if provenance is None:
-        raise InputError(f"no network could be computed; {refused[0]}")
+        # What holds for every network, such as a library that is missing, names none of them.
+        reasons = {one.partition(": ")[2] for one in refused}
+        raise InputError(reasons.pop() if len(reasons) == 1 else refused[0])
     told = provenance.to_dict()
     assumptions = told.pop("assumptions")
     lost = [one for one in found if one.untrusted]
