@@ -11,6 +11,7 @@ from sklearn.linear_model import Ridge
 
 import leakscope
 from leakscope import kernels, results
+from leakscope.results.columns import COLUMNS
 from leakscope.results.shown import LONGEST
 
 OLD = sorted((Path(__file__).parent / "old").glob("*.json"))
@@ -118,3 +119,14 @@ def test_every_plot_is_drawn(audits, what):
         assert result.plot(what).to_dict()["width"] == 480
     with pytest.raises(leakscope.InputError, match="plot draws ranks, advantage, kl, roc"):
         audits[0].plot("pie")
+
+
+def test_a_shift_of_an_answer_that_hardly_varies_has_no_digits() -> None:
+    """Nearest neighbours showed shifts of +1920.56 standard deviations."""
+    text = COLUMNS["shift_in_sd"].text
+    assert [text({"shift_in_sd": x}) for x in (0.876, -99.9, 1920.56, -1e9)] == [
+        "+0.88",
+        "-99.90",
+        ">+100",
+        "<-100",
+    ]

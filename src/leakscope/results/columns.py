@@ -43,6 +43,10 @@ TYPES: dict[str, Any] = {
 }
 
 
+# An answer that hardly varies moves by thousands of standard deviations; beyond this, no digits.
+MOST_SHIFTED = 100
+
+
 @dataclass(frozen=True)
 class Column:
     """A number that an audit has of every unit.
@@ -72,6 +76,8 @@ class Column:
         if self.form == "part":
             return f"{value / row['kl']:.0%}" if row.get("kl") else "-"
         if self.form == "signed":
+            if abs(value) >= MOST_SHIFTED:
+                return f">+{MOST_SHIFTED}" if value > 0 else f"<-{MOST_SHIFTED}"
             return f"{value:+.2f}"
         return digits(value) if self.form == "number" else str(value)
 
