@@ -32,6 +32,7 @@ of NuSVR moves from fit to fit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -41,8 +42,8 @@ import numpy.typing as npt
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.eigenvectors import symmetric_eigen
-from leakscope._numerics.memory import require_memory
-from leakscope.fitted.refits import Labels, Rows, class_names, margins_of_classes
+from leakscope.fitted.machines import kernel_beside, margins_of_classes, own_kernel
+from leakscope.fitted.refits import Labels, Rows, class_names
 from leakscope.laws.distributions import NormalMixture
 from leakscope.laws.pair import LawPair, Provenance
 
@@ -178,11 +179,13 @@ class _Held:
     beside: FloatArray
 
     @classmethod
-    def of(cls, kernel: FloatArray, held: Rows, borders: FloatArray) -> _Held:
-        """Of a kernel N x N and the free ones; ``borders`` (N, c) are what sums over them keep."""
-        beside = np.column_stack([kernel[:, held], borders])
+    def of(cls, own: FloatArray, kernel: FloatArray, held: Rows, borders: FloatArray) -> _Held:
+        """Of every record's kernel with itself, and with the free ones (N, held).
+
+        ``borders`` (N, c) are what sums over them keep.
+        """
+        beside = np.column_stack([kernel, borders])
         size, free = beside.shape[1], len(held)
-        own = np.diagonal(kernel).copy()
         if not free:
             return cls(own, held, np.zeros((size, size)), beside)
         M = np.zeros((size, size))
@@ -213,14 +216,22 @@ class _Held:
         return np.asarray(found), float(column[-1])
 
 
-def _kernel(inner: Any, X: FloatArray) -> FloatArray:
-    from sklearn.metrics.pairwise import pairwise_kernels
+@dataclass(frozen=True, eq=False)
+class _Kernels:
+    """The kernel of every record with itself (N,), and with some others (N, some), in order."""
 
-    require_memory(3 * 8 * len(X) ** 2, f"The kernel matrix of {len(X)} records", "use fewer")
-    if callable(inner.kernel):
-        return np.asarray(inner.kernel(X, X), dtype=np.float64)
-    settings = {"gamma": inner._gamma, "degree": inner.degree, "coef0": inner.coef0}
-    return np.asarray(pairwise_kernels(X, metric=inner.kernel, filter_params=True, **settings))
+    own: FloatArray
+    some: Rows
+    beside: FloatArray
+
+    @classmethod
+    def of(cls, inner: Any, X: FloatArray, some: Rows) -> _Kernels:
+        return cls(own_kernel(inner, X), some, kernel_beside(inner, X, some))
+
+    def held(self, rows: Rows, free: Rows, borders: FloatArray) -> _Held:
+        """The free ones held, of one machine's records; both count those records."""
+        place = np.searchsorted(self.some, rows[free])
+        return _Held.of(self.own[rows], self.beside[np.ix_(rows, place)], free, borders)
 
 
 def _weights(inner: Any, inside: Mask) -> FloatArray:
@@ -238,37 +249,63 @@ def _free(size: FloatArray, bound: FloatArray, inside: Mask) -> Rows:
 
 def svc(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
     """SVC and NuSVC: the own class's margin t f against the nearest other."""
-    codes = np.searchsorted(inner.classes_, y)
-    kernel, margins = _kernel(inner, X), margins_of_classes(inner, X)
-    weights = _weights(inner, inside)
+    codes, margins = np.searchsorted(inner.classes_, y), margins_of_classes(inner, X)
+    machines = list(_machines(inner, codes, margins, inside))
+    some = np.unique(np.concatenate([one.rows[one.free] for one in machines]))
+    kernels = _Kernels.of(inner, X, some)
     found = np.full(len(y), np.inf)
-    for first, second in combinations(range(len(inner.classes_)), 2):
-        rows = np.flatnonzero((codes == first) | (codes == second))
-        is_first = codes[rows] == first
-        other = np.where(is_first, second, first)
-        # libsvm keeps the weights against class j in row j, or before it where the own is before.
-        size = weights[rows, np.where(is_first, second - 1, first)]
-        own = margins[rows, codes[rows], other]
-        part, beside = inside[rows], kernel[np.ix_(rows, rows)]
+    for one in machines:
+        part = inside[one.rows]
         if "NuSVC" in class_names(inner):
-            sign = np.where(is_first, 1.0, -1.0)
-            total, nu = float(size.sum()), float(inner.nu)
-            rho = nu * float(np.count_nonzero(part)) / max(total, 1e-300)
-            g, rho_then = _nu_turned(
-                beside, size * rho, rho * (own - 1.0), sign, rho, part, bound=1.0, share=nu
-            )
-            turned = 1.0 + g / np.where(rho_then > 0.0, rho_then, np.nan)
+            g, rho = _nu_turned(
+                kernels.held(one.rows, one.free, np.column_stack([np.ones(len(part)), one.sign])),
+                one.size * one.rho, one.rho * (one.own - 1.0), one.sign, one.rho, part,
+                bound=1.0, share=float(inner.nu),
+            )  # fmt: skip
+            turned = 1.0 + g / np.where(rho > 0.0, rho, np.nan)
         else:
-            bound = float(inner.C) * np.asarray(inner.class_weight_)[codes[rows]]
-            held = _free(size, bound, part)
-            s = _Held.of(beside, held, np.ones((len(rows), 1))).yields
-            turned = np.where(part, own - size * s, pushed(own, bound * s))
-        found[rows] = np.minimum(found[rows], turned)
+            s = kernels.held(one.rows, one.free, np.ones((len(one.rows), 1))).yields
+            turned = np.where(part, one.own - one.size * s, pushed(one.own, one.bound * s))
+        found[one.rows] = np.minimum(found[one.rows], turned)
     return found
 
 
+@dataclass(frozen=True, eq=False)
+class _Machine:
+    """One machine for two classes: its records, and of each weight, bound, sign and margin.
+
+    ``free`` counts those records; ``rho`` is the margin before a nu form divides by it.
+    """
+
+    rows: Rows
+    free: Rows
+    size: FloatArray
+    bound: FloatArray
+    sign: FloatArray
+    own: FloatArray
+    rho: float
+
+
+def _machines(inner: Any, codes: Rows, margins: FloatArray, inside: Mask) -> Iterator[_Machine]:
+    weights, nu = _weights(inner, inside), "NuSVC" in class_names(inner)
+    for first, second in combinations(range(len(inner.classes_)), 2):
+        rows = np.flatnonzero((codes == first) | (codes == second))
+        is_first = codes[rows] == first
+        # libsvm keeps the weights against class j in row j, or before it where the own is before.
+        size = weights[rows, np.where(is_first, second - 1, first)]
+        own = margins[rows, codes[rows], np.where(is_first, second, first)]
+        rho = 1.0
+        if nu:
+            rho = float(inner.nu) * np.count_nonzero(inside[rows]) / max(float(size.sum()), 1e-300)
+            bound = np.full(len(rows), 1.0 / rho)
+        else:
+            bound = float(inner.C) * np.asarray(inner.class_weight_)[codes[rows]]
+        sign = np.where(is_first, 1.0, -1.0)
+        yield _Machine(rows, _free(size, bound, inside[rows]), size, bound, sign, own, rho)
+
+
 def _nu_turned(
-    kernel: FloatArray,
+    found: _Held,
     size: FloatArray,
     g: FloatArray,
     sign: FloatArray,
@@ -280,12 +317,10 @@ def _nu_turned(
 ) -> tuple[FloatArray, FloatArray]:
     """g and rho of every record where it comes or goes: of a nu form, all records of one machine.
 
-    ``size`` (N,) are the weights, ``sign`` t, ``bound`` the most that one may have, and ``share``
-    what one record more adds to the sum of the weights.
+    ``found`` holds the free ones.  ``size`` (N,) are the weights, ``sign`` t, ``bound`` the most
+    that one may have, and ``share`` what one record more adds to the sum of the weights.
     """
-    held = _free(size, np.full(len(size), bound), inside)
-    found = _Held.of(kernel, held, np.column_stack([np.ones(len(size)), sign]))
-    s, (h, q) = found.yields, found.last
+    s, (h, q), held = found.yields, found.last, found.held
     added = np.where(inside, -share, share)
     # Put in: at no weight, and then at the weight that leads to the margin.
     start = g + sign * h * added
@@ -311,7 +346,8 @@ def svr(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
     target, C = np.asarray(y, dtype=np.float64), float(inner.C)
     size, own = _weights(inner, inside)[:, 0], np.asarray(inner.predict(X), dtype=np.float64)
     held = _free(size, np.full(len(X), C), inside)
-    s = _Held.of(_kernel(inner, X), held, np.ones((len(X), 1))).yields
+    everybody = np.arange(len(X))
+    s = _Kernels.of(inner, X, held).held(everybody, held, np.ones((len(X), 1))).yields
     off, epsilon = own - target, float(inner.epsilon)
     moved = np.sign(off) * np.maximum(np.abs(off) - C * s, epsilon)
     joined = target + np.where(np.abs(off) > epsilon, moved, off)
@@ -330,8 +366,10 @@ def nu_svr(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
     epsilon = float(np.median(on)) if some.size else float(np.max(on, initial=0.0))
     sign = np.where(off > 0.0, -1.0, 1.0)
     g = epsilon - np.abs(off)
+    borders = np.column_stack([np.ones(len(X)), sign])
+    held = _Kernels.of(inner, X, some).held(np.arange(len(X)), some, borders)
     moved, rho = _nu_turned(
-        _kernel(inner, X), size, g, sign, -epsilon, inside, bound=C, share=C * float(inner.nu)
+        held, size, g, sign, -epsilon, inside, bound=C, share=C * float(inner.nu)
     )
     return np.asarray(target + sign * (moved + rho))
 

@@ -25,6 +25,7 @@ from leakscope._numerics.keys import Key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.fitted.losses import own_log_odds
+from leakscope.fitted.machines import margins_of_classes
 from leakscope.laws.pair import Assumption
 
 if TYPE_CHECKING:
@@ -350,21 +351,6 @@ def fit_again(
         warnings.simplefilter("ignore")
         fresh.fit(X, y, **extra)
     return fresh
-
-
-def margins_of_classes(estimator: Any, X: Any) -> FloatArray:
-    """(N, C, C) the margin of each class against each other one, of one machine for each two."""
-    from copy import copy
-
-    asked = copy(estimator).set_params(decision_function_shape="ovo")
-    values = np.asarray(asked.decision_function(X), dtype=np.float64)
-    classes = len(estimator.classes_)
-    # Of two classes what is above zero is the second, of several the first.
-    values = -values[:, None] if values.ndim == 1 else values
-    found = np.zeros((len(values), classes, classes))
-    first, second = np.triu_indices(classes, 1)
-    found[:, first, second], found[:, second, first] = values, -values
-    return found
 
 
 def _against_the_nearest(estimator: Any, X: Any, codes: Rows) -> FloatArray:
