@@ -27,7 +27,7 @@ def wine(classes: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(
     "machine",
     [SVC(), SVC(kernel="poly", degree=2, coef0=0.5), SVC(kernel=rbf_kernel), NuSVC(nu=0.2)],
-    ids=lambda machine: f"{type(machine).__name__}-{machine.kernel}",
+    ids=["SVC", "SVC-poly", "SVC-callable", "NuSVC"],
 )
 def test_margins_are_those_of_libsvm(
     machine: Any, classes: int, monkeypatch: pytest.MonkeyPatch
