@@ -290,8 +290,11 @@ def crossings(
         return direction[which] * (llr - level[which])
 
     ends = table.x[row, cell], table.x[row, cell + 1]
-    values = (direction * (table.llr[row, cell + k] - level) for k in (0, 1))
-    found = shrink_bracket(falling, Bracket(*ends, *values), x_tolerance=tolerance)
+    before, after = (direction * (table.llr[row, cell + k] - level) for k in (0, 1))
+    # a ratio that misses the level by its own rounding error can come no closer
+    noise = tolerance * np.maximum(before, -after)
+    start = Bracket(*ends, before, after)
+    found = shrink_bracket(falling, start, f_tolerance=noise, x_tolerance=tolerance)
     x = np.full(shape, np.inf)
     x[row, column, place] = found.high
     return Crossings(x, above[..., 0])
@@ -457,6 +460,27 @@ class NormalMixtureRatio(SearchedRatio):
             large = np.exp(up - shift) - np.exp(down + epsilon[:, None] - shift)
             value = np.where(rise > 0.0, np.where(rise < 1.0, small, large), 0.0)
             return np.asarray(np.log((value * weight).sum(axis=-1)) + shift[:, 0])
+
+    def _around(self, log_fpr: FloatArray, rows: IndexArray) -> tuple[FloatArray, FloatArray]:
+        """Levels between which the size crosses ``log_fpr``: no cell lies on both sides of them.
+
+        The ratio is monotone in a cell of the table, so that a cell is above a level for certain
+        where both its ends are, and below for certain where both are below.
+        """
+        x, llr = self._table.x, self._table.llr
+        mass = np.exp(log_mass(self.pair.nonmember, x[:, :-1], x[:, 1:]))
+        least, most = np.minimum(llr[:, :-1], llr[:, 1:]), np.maximum(llr[:, :-1], llr[:, 1:])
+        bounds = []
+        for ends in (least, most):
+            order = np.argsort(-ends, axis=-1)
+            level = np.take_along_axis(ends, order, axis=-1)
+            total = np.cumsum(np.take_along_axis(mass, order, axis=-1), axis=-1)[rows]
+            # the first level at which the cells that begin or end there hold as much
+            place = np.minimum((total < np.exp(log_fpr)[:, None]).sum(-1), total.shape[-1] - 1)
+            bounds.append(level[rows, place])
+        low, high = np.minimum(*bounds), np.maximum(*bounds)
+        least_width = 1e-12 * np.maximum(np.abs(low), np.abs(high)) + 1e-14
+        return low - least_width, high + least_width
 
     # ---- measures ------------------------------------------------------------------------
 

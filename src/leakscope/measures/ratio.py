@@ -132,14 +132,16 @@ class SearchedRatio(Ratio):
         one of the bracket's width.  At an atom of l, where the best test is randomised, the ROC is
         a straight line and the step is exact.
         """
-        asked, rows, width = self._cells(log_fpr)
+        shape = (self.size, log_fpr.shape[-1])
+        rows = np.repeat(np.arange(shape[0]), shape[1])
+        asked = np.broadcast_to(log_fpr, shape).ravel()
         ends = (asked == 0.0) | np.isneginf(asked)
         target = np.where(ends, -1.0, asked)
 
         def gap(threshold: FloatArray, which: IndexArray) -> FloatArray:
             return self.take(rows[which]).log_fpr(threshold[:, None])[:, 0] - target[which]
 
-        start = expand_bracket(gap, -width, width)
+        start = expand_bracket(gap, *self._around(target, rows))
         found = shrink_bracket(gap, start, f_tolerance=1e-11, x_absolute=1e-13)
         cells = self.take(rows)
         at = _column(cells.tails(found.high[:, None]))
@@ -164,12 +166,13 @@ class SearchedRatio(Ratio):
         log_fnr = np.where(
             asked == 0.0, -np.inf, np.where(np.isneginf(asked), log1mexp(certain), log_fnr)
         )
-        shape = (self.size, log_fpr.shape[-1])
         return np.minimum(log_tpr, 0.0).reshape(shape), np.minimum(log_fnr, 0.0).reshape(shape)
 
     def epsilon_at(self, log_delta: FloatArray) -> FloatArray:
         """The least epsilon >= 0 whose hockey stick is at most delta; inf where there is none."""
-        target, rows, width = self._cells(log_delta)
+        shape = (self.size, log_delta.shape[-1])
+        rows = np.repeat(np.arange(shape[0]), shape[1])
+        target = np.broadcast_to(log_delta, shape).ravel()
         with np.errstate(divide="ignore"):
             already = np.log(self.advantage())[rows] <= target
         never = self.log_certain()[rows] > target
@@ -181,17 +184,20 @@ class SearchedRatio(Ratio):
             return part.log_excess(epsilon[:, None])[:, 0] - target[cells[which]]
 
         if cells.size:
-            start = expand_bracket(gap, np.zeros(cells.size), width[cells])
+            start = expand_bracket(gap, np.zeros(cells.size), self._widths()[rows[cells]])
             found = shrink_bracket(gap, start, f_tolerance=1e-13)
             result[cells] = found.high
-        return result.reshape(self.size, log_delta.shape[-1])
+        return result.reshape(shape)
 
-    def _cells(self, levels: FloatArray) -> tuple[FloatArray, IndexArray, FloatArray]:
-        """One cell for each pair and level: the level, the pair's row, a width to start with."""
-        shape = (self.size, levels.shape[-1])
-        rows = np.repeat(np.arange(shape[0]), shape[1])
+    def _widths(self) -> FloatArray:
+        """How far apart thresholds that differ may lie, shape (B,)."""
         scale = self.llr_scale()
-        return np.broadcast_to(levels, shape).ravel(), rows, np.where(scale > 0.0, scale, 1.0)[rows]
+        return np.where(scale > 0.0, scale, 1.0)
+
+    def _around(self, log_fpr: FloatArray, rows: IndexArray) -> tuple[FloatArray, FloatArray]:
+        """Two thresholds to start from, low < high; of this size, a test of the pairs ``rows``."""
+        width = self._widths()[rows]
+        return -width, width
 
 
 def _column(tails: Tails) -> Tails:
@@ -248,46 +254,58 @@ def shrink_bracket(
     f: Function,
     bracket: Bracket,
     *,
-    f_tolerance: float = 0.0,
+    f_tolerance: float | FloatArray = 0.0,
     x_tolerance: float = 1e-15,
     x_absolute: float = 0.0,
     limit: int = 200,
 ) -> Bracket:
-    """Close the bracket of a non-increasing f, by false position with a bisection fallback.
+    """Close the bracket of a non-increasing f: inverse quadratic steps, bisection where none is safe.
 
-    An entry is finished when |f(high)| <= f_tolerance or when the bracket is narrower than
-    x_absolute, or than x_tolerance times its ends' size.  Jumps and infinite values are allowed:
-    there the bracket closes on the jump.
+    An entry is finished when |f(high)| <= f_tolerance (one for all, or one each) or when the
+    bracket is narrower than x_absolute, or than x_tolerance times its ends' size.  Jumps and
+    infinite values are allowed: there the bracket closes on the jump.  The rule that chooses
+    between the steps is Chandrupatla's (1997).
     """
     low, high, f_low, f_high = (np.array(a, dtype=np.float64) for a in bracket)
-    # the weights of Anderson and Bjorck's false position: an end that stays is reduced
-    weight_low, weight_high = f_low.copy(), f_high.copy()
-    before = high - low
+    enough = np.broadcast_to(np.asarray(f_tolerance, dtype=np.float64), low.shape)
+    # the end that moved last, and where it stood before
+    last_high = np.ones(low.shape, dtype=bool)
+    left, f_left = high.copy(), f_high.copy()
     active = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
     for iteration in range(limit):
         a, b = low[active], high[active]
         size = np.maximum(x_tolerance * np.maximum(np.abs(a), np.abs(b)), x_absolute)
-        active = active[(np.abs(f_high[active]) > f_tolerance) & (b - a > size)]
+        wide = (np.abs(f_high[active]) > enough[active]) & (b - a > size)
+        active, a, b, size = active[wide], a[wide], b[wide], size[wide]
         if not active.size:
             break
-        a, b, wa, wb = low[active], high[active], weight_low[active], weight_high[active]
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            x = a - wa * ((b - a) / (wb - wa))
-        bisect = ~((x > a) & (x < b))
-        if iteration % 3 == 2:  # three steps must at least halve the bracket
-            bisect |= b - a > 0.5 * before[active]
-            before[active] = b - a
-        x = np.where(bisect, 0.5 * (a + b), x)
+        newest_high = last_high[active]
+        fa, fb = f_low[active], f_high[active]
+        x1, f1 = np.where(newest_high, b, a), np.where(newest_high, fb, fa)
+        x2, f2 = np.where(newest_high, a, b), np.where(newest_high, fa, fb)
+        x3, f3 = left[active], f_left[active]
+        with np.errstate(all="ignore"):
+            if iteration == 0:  # two points only
+                step = f1 / (f1 - f2)
+                safe = np.isfinite(step)
+            else:
+                along, down = (x1 - x2) / (x3 - x2), (f1 - f2) / (f3 - f2)
+                safe = (down * down < along) & ((1.0 - down) ** 2 < 1.0 - along)
+                step = f1 / (f2 - f1) * f3 / (f2 - f3)
+                step += (x3 - x1) / (x2 - x1) * f1 / (f3 - f1) * f2 / (f3 - f2)
+                safe &= np.isfinite(step)
+            least = np.minimum(0.5 * size / (b - a), 0.5)
+            step = np.where(safe, np.clip(step, least, 1.0 - least), 0.5)
+            x = x1 + step * (x2 - x1)
+        x = np.where((x > a) & (x < b), x, 0.5 * (a + b))
         value = f(x, active)
         above = value > 0.0
-        with np.errstate(invalid="ignore", divide="ignore"):
-            keep = 1.0 - value / np.where(above, wa, wb)
-        keep = np.where(np.isfinite(keep) & (keep > 0.0), keep, 0.5)
-        weight_low[active] = np.where(above, value, wa * keep)
-        weight_high[active] = np.where(above, wb * keep, value)
-        up, down = active[above], active[~above]
+        left[active] = np.where(above, a, b)
+        f_left[active] = np.where(above, fa, fb)
+        last_high[active] = ~above
+        up, falls = active[above], active[~above]
         low[up], f_low[up] = x[above], value[above]
-        high[down], f_high[down] = x[~above], value[~above]
+        high[falls], f_high[falls] = x[~above], value[~above]
     return Bracket(low, high, f_low, f_high)
 
 
