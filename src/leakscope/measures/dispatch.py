@@ -141,7 +141,7 @@ def _block_size(pair: LawPair) -> int:
     if isinstance(member, NormalMixture) and isinstance(nonmember, NormalMixture):
         components = member.components + nonmember.components
         cells = min(52 * components, 1600)
-        return max(1, min(1024, int(2e7 / (cells * (36.0 * components + 512.0)))))
+        return max(1, min(1024, int(5e7 / (cells * (36.0 * components + 512.0)))))
     if isinstance(member, ScalarLaw) and not isinstance(member, (Normal, Bernoulli, Discrete)):
         return 32
     # A normal pair's temporaries are few: more of them share what a block costs.

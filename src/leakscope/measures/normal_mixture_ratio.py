@@ -26,6 +26,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtr
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.quadrature import panels
@@ -275,13 +276,14 @@ def crossings(
 ) -> Crossings:
     """All points where l = threshold, for thresholds of shape (B, m), to relative tolerance."""
     above = table.llr[:, None, :] > threshold[..., None]
-    change = above[..., 1:] != above[..., :-1]
-    most = int(change.sum(axis=-1).max(initial=0))
+    row, column, cell = np.nonzero(above[..., 1:] != above[..., :-1])
+    # how many crossings of the same level come before each, which are in order
+    group = row * threshold.shape[-1] + column
+    place = np.arange(group.size) - np.searchsorted(group, group)
+    most = int(place.max(initial=-1)) + 1
     shape = (*threshold.shape, most)
     if most == 0:
         return Crossings(np.empty(shape), above[..., 0])
-    row, column, cell = np.nonzero(change)
-    place = (np.cumsum(change, axis=-1) - 1)[row, column, cell]
     level = threshold[row, column]
     direction = np.where(above[row, column, cell], 1.0, -1.0)
 
@@ -552,8 +554,13 @@ class NormalMixtureRatio(SearchedRatio):
 
     def size_of_test(self, threshold: FloatArray) -> FloatArray:
         """P0(l > threshold) to absolute precision."""
-        low, high, inside = self._intervals(threshold, tolerance=1e-12)
-        mass = np.exp(log_mass(self.pair.nonmember, low, high))
+        found = crossings(self.pair, self._table, threshold, tolerance=1e-12)
+        law = Components(*(a[:, None, None, :] for a in self.pair.nonmember))
+        z = (found.x[..., None] - law.mean) * np.exp(-law.log_sigma)
+        below = (np.exp(law.log_weight) * ndtr(z)).sum(axis=-1)
+        ends = np.broadcast_to([0.0, 1.0], (*threshold.shape, 2))
+        mass = np.diff(np.concatenate([ends[..., :1], below, ends[..., 1:]], axis=-1), axis=-1)
+        inside = found.starts_above[..., None] == (np.arange(mass.shape[-1]) % 2 == 0)
         return np.asarray(np.where(inside, mass, 0.0).sum(axis=-1))
 
     def _quantiles(self) -> FloatArray:

@@ -259,7 +259,7 @@ def shrink_bracket(
     x_absolute: float = 0.0,
     limit: int = 200,
 ) -> Bracket:
-    """Close the bracket of a non-increasing f: inverse quadratic steps, bisection where none is safe.
+    """Close the bracket of a non-increasing f: inverse quadratic steps, else bisection.
 
     An entry is finished when |f(high)| <= f_tolerance (one for all, or one each) or when the
     bracket is narrower than x_absolute, or than x_tolerance times its ends' size.  Jumps and

@@ -71,10 +71,15 @@ def own_measure(name: str, measure: Callable[[LawPair], Any]) -> Measure:
     return checked
 
 
-def summed_up(pair: LawPair, trusted: NDArray[np.bool_]) -> dict[str, Any]:
-    """The largest and the median over all records, how many are exposed and how many untrusted."""
+def summed_up(
+    pair: LawPair, trusted: NDArray[np.bool_], columns: Mapping[str, NDArray[Any]] | None = None
+) -> dict[str, Any]:
+    """The largest and the median over all records, how many are exposed and how many untrusted.
+
+    ``columns`` are the pair's measures where a table has them already.
+    """
     names = ("advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001")
-    found = {name: MEASURES[name](pair) for name in names}
+    found = {name: columns[name] if columns else MEASURES[name](pair) for name in names}
     return {
         **{f"largest_{name}": float(values.max()) for name, values in found.items()},
         "median_advantage": float(np.median(found["advantage"])),

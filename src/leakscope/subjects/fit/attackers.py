@@ -6,7 +6,10 @@ an attacker who knows all of them can tell for certain, where the fit is determi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
+
+from numpy.typing import NDArray
 
 from leakscope import fitted
 from leakscope.errors import InputError
@@ -21,9 +24,15 @@ MOST_WORK, MOST_WORK_OF_CLASSES = 2e9, 2e6
 
 
 def against_attackers(
-    model: Described, laws: fitted.FittedLaws, noise: float = 0.0
+    model: Described,
+    laws: fitted.FittedLaws,
+    columns: Mapping[str, NDArray[Any]],
+    noise: float = 0.0,
 ) -> list[AgainstAttacker]:
-    """One row for each attacker; that of the audit alone where the others would take long."""
+    """One row for each attacker; that of the audit alone where the others would take long.
+
+    ``columns`` are the measures of the audit's own ``laws``.
+    """
     asked = (laws.question, laws.fraction)
     named = {(question, fraction): name for name, (question, fraction, _) in ATTACKERS.items()}
     if laws.question == "known_others":
@@ -33,16 +42,17 @@ def against_attackers(
         wanted.append(asked)
     rows = []
     for question, fraction in wanted:
-        found = laws
+        found, measured = laws, columns
         if (question, fraction) != asked:
             try:
                 found = fitted.laws_of(
                     model, question=cast(Any, question), fraction=fraction, observes=laws.observes
                 ).noised(noise)
+                measured = {}
             except InputError:
                 # Such a training set determines no fit; the others say enough.
                 continue
-        rows.append(_row(named.get((question, fraction), "as asked"), found))
+        rows.append(_row(named.get((question, fraction), "as asked"), found, measured))
     return rows
 
 
@@ -59,10 +69,12 @@ def _quick(model: Described) -> bool:
     return bool(len(model.problems) * records * min(features, records) ** 2 <= MOST_WORK)
 
 
-def _row(name: str, laws: fitted.FittedLaws) -> AgainstAttacker:
+def _row(
+    name: str, laws: fitted.FittedLaws, columns: Mapping[str, NDArray[Any]]
+) -> AgainstAttacker:
     return AgainstAttacker(
         attacker=name,
         question=laws.question,
         fraction=laws.fraction,
-        **summed_up(laws.law_pair(), laws.trusted),
+        **summed_up(laws.law_pair(), laws.trusted, columns),
     )

@@ -550,7 +550,7 @@ class Fit(Subject):
             penalties = penalty_sweep(self.named, found) if swept and self.named else []
             needed = noise_for(laws, MEASURES["advantage"], EXPOSED_ABOVE)
             answer_noise = float(np.hypot(self.noise, needed)) if needed else None
-            attackers = against_attackers(self.described, found, self.noise)
+            attackers = against_attackers(self.described, found, columns, self.noise)
         order = np.lexsort((-columns["kl"], -columns["advantage"]))
         exposed = bool((columns["advantage"] >= EXPOSED_ABOVE).any())
         details = FitDetails(
