@@ -25,7 +25,16 @@ from leakscope.data.datasets import Dataset, RecordId, Task
 from leakscope.data.doubts import array_doubts, doubts
 from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
-from leakscope.fitted.few_models import COUNTED, FACTOR, NEAR, TELLING, answer_doubts, require_units
+from leakscope.fitted.few_models import (
+    COUNTED,
+    FACTOR,
+    LEAST_HELD,
+    NEAR,
+    TELLING,
+    answer_doubts,
+    model_effects,
+    require_units,
+)
 from leakscope.fitted.people import summed_by
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import LawPair
@@ -115,8 +124,8 @@ ONE_LABEL = 1e-9
 # No more models than these are proposed.
 MOST_PROPOSED = 4096
 # With minutes: no more models than these are trained, and none where so many records' numbers are
-# known well enough.
-MOST_MODELS, ENOUGH = 1024, 0.95
+# known well enough, by so many models that a count of their answers has checked it.
+MOST_MODELS, ENOUGH, CHECKED_FROM = 1024, 0.95, 2 * LEAST_HELD
 
 # The digest of code that cannot be read.
 NO_CODE = "unknown"
@@ -620,8 +629,8 @@ class Training(Subject):
     def _paying(self, found: HalfModels, start: float, end: float) -> int:
         """How many models there are to be: as many again at most, on the ladder of `rungs`.
 
-        No more where nearly all advantages are known to 0.1, or there is no time.  What more models
-        do not show, because single answers tell, does not count.
+        No more where nearly all advantages are known to 0.1 by 32 models or more, or there is no
+        time.  What more models do not show, because single answers tell, does not count.
         """
         models, weights = len(found.scores), self.row_weights
         few, _ = self._posterior(found)
@@ -629,7 +638,8 @@ class Training(Subject):
         self.row_weights = weights
         value, low, high = few.advantage.value, few.advantage.low, few.advantage.high
         near = np.maximum(high - value, value - low) <= NEAR
-        if np.mean(near | (few.doubt == TELLING)) >= ENOUGH:
+        known = float(np.mean(near | (few.doubt == TELLING)))
+        if models >= CHECKED_FROM and known >= ENOUGH:
             return models
         now = time.monotonic()
         # What one model took, with all that is done beside training it.
@@ -751,6 +761,9 @@ class Training(Subject):
             f"of the {self.unit}s"
         )
         scores, trained_on = self._of_units(found.scores, found.trained_on)
+        # As in the audit, each model's own level and scale are taken off.
+        sign = _sign(scores, self.observes)
+        scores = sign * model_effects(sign * scores).level(sign * scores)
         return shared_answers(scores, trained_on, units, how, count)
 
     def erased(
@@ -1009,7 +1022,7 @@ def _doubt(
         )
     reasons, remedies = [], []
     if counts.get("repeating"):
-        what = "their answers take few values (votes, leaves, neighbours), which is no normal law"
+        what = "their answers have no normal law (votes and leaves take few values, others cluster)"
         if labels:
             what = "every answer is a label and no probability"
         elif telling:
