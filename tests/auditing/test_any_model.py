@@ -152,7 +152,7 @@ def test_a_function_is_a_training():
 
 
 def test_options_of_a_training_are_not_needed_for_one_fit():
-    with pytest.warns(UserWarning, match="models is not used: the laws follow from one fit"):
+    with pytest.warns(UserWarning, match="models is not used: the laws of this model are known"):
         leakscope.audit(X10, Y10, model=Ridge(), models=8)
 
 

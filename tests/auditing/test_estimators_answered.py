@@ -59,9 +59,8 @@ def test_every_estimator_is_sent_where_the_page_says(task: str) -> None:
         assert MAKER.routed(estimator, X, y) == kind, name
         family = family_of(innermost(estimator)) if kind == "fit" else None
         paired = family is not None and not family.counted
-        allowed = (
-            "paired fits" if paired else "one fit|not converged" if kind == "fit" else "models"
-        )
+        own = "paired fits" if paired else "one fit|paired fits|passed on"
+        allowed = own if kind == "fit" else "models"
         assert re.search(f"{allowed}|^refused", how), f"{name}: {how}"
 
 
@@ -76,7 +75,7 @@ def test_what_is_refused_says_what_would_help(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises(InputError) as caught:
-            leakscope.audit(*TABLES[task], model=ESTIMATORS[task][name], models=MAKER.MODELS)
+            leakscope.audit(*TABLES[task], model=ESTIMATORS[task][name], models=4)
     assert re.search(r"[;:,] (or )?(set|give|use|drop|raise|add|audit)\b", str(caught.value))
 
 
@@ -94,5 +93,9 @@ def test_some_are_answered_as_the_page_says(name: str) -> None:
     task = next(task for task, found in ESTIMATORS.items() if name in found)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = leakscope.audit(*TABLES[task], model=ESTIMATORS[task][name], models=MAKER.MODELS)
-    assert MAKER.method(found) == ROWS[name][1]
+        found = leakscope.audit(*TABLES[task], model=ESTIMATORS[task][name], models=4)
+    kind, how = ROWS[name]
+    # How many models there are is a matter of the machine.
+    assert re.sub(r"^\d+ models", "models", MAKER.method(found, kind)) == re.sub(
+        r"^\d+ models", "models", how
+    )

@@ -9,22 +9,31 @@ import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
-from sklearn.datasets import load_diabetes, load_iris
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_selection import SelectFromModel, SelectKBest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
-from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
-from sklearn.model_selection import GridSearchCV
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier, RidgeCV
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler, TargetEncoder
+from sklearn.preprocessing import (
+    OneHotEncoder,
+    PolynomialFeatures,
+    QuantileTransformer,
+    StandardScaler,
+    TargetEncoder,
+)
 from small_data import regression, two_classes
 
 import leakscope
-from leakscope import fitted
+from leakscope import fitted, measures
+from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
-from leakscope.fitted.refits import WholeFit, fit_again, fresh_copy
+from leakscope.fitted import held_sets
+from leakscope.fitted.paired import PairedModel
+from leakscope.fitted.refits import WholeFit, fit_again, fresh_copy, parts_of, score_records
 from leakscope.subjects import opened
 from leakscope.subjects.fit.changes import advised
 
@@ -58,13 +67,92 @@ CODES = np.random.default_rng(2).integers(0, 40, (120, 1)).astype(float)
         (MeanOfLabels(), CODES),
     ],
 )
-def test_steps_that_learn_from_the_records_are_not_trusted(step: Any, X: Any) -> None:
+def test_laws_of_one_fit_are_not_trusted_where_steps_learn(step: Any, X: Any) -> None:
     model = make_pipeline(step, LogisticRegression()).fit(X, LABELS)
-    result = leakscope.audit(X, LABELS, model=model)
-    told = " ".join(result.warnings)
+    laws = fitted.laws_of(model, X, LABELS, held=True)
+    told = " ".join(laws.warnings)
     assert f"beside its coefficients ({type(step).__name__}) depends on the records" in told
-    assert np.mean(result.trusted) < 0.1
-    assert result.model.name == f"{type(step).__name__} → LogisticRegression(C=1)"
+    assert np.mean(laws.trusted) < 0.1
+
+
+def test_steps_that_see_the_labels_are_answered_by_models_of_halves() -> None:
+    model = make_pipeline(SelectKBest(k=5), LogisticRegression()).fit(NOISE, LABELS)
+    result = leakscope.audit(NOISE, LABELS, model=model, models=64)
+    assert result.subject == "training"
+    assert "coefficients (SelectKBest) moves 100% of the scores" in result.warnings[0]
+    # What other models of halves show: features that are chosen by the labels give them away.
+    shadows = fitted.shadow_models(model, NOISE, LABELS, models=400, random_state=1)
+    scores, inside = shadows.scores, shadows.trained_on
+    share = np.where(inside, 1.0 / inside.sum(0), -1.0 / (~inside).sum(0))
+    gains = [np.mean(((scores > cut) * share).sum(0)) for cut in np.linspace(-1.0, 2.0, 13)]
+    held = fitted.laws_of(model, NOISE, LABELS, held=True)
+    held_mean = measures.advantage(held.law_pair()).mean()
+    assert result.advantage.mean() > max(gains) - 0.02
+    assert abs(result.advantage.mean() - max(gains)) < abs(held_mean - max(gains))
+
+
+def test_a_search_that_changes_how_sure_a_classifier_is_goes_to_models_of_halves() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        {"logisticregression__C": [0.01, 100.0]},
+        cv=3,
+    )
+    X, y = X[::3, :4], np.where(np.arange(190) % 9 == 0, 1 - y[::3], y[::3])
+    assert WholeFit.of(search.fit(X, y), X, y).surer() == pytest.approx(
+        _spreads(search, X, y), rel=1e-6
+    )
+
+
+def _spreads(search: Any, X: Any, y: Any) -> float:
+    """By hand: the largest standard deviation of log-odds over the least, of six halves."""
+    spreads = []
+    for rows in parts_of(y, 0.5, 6, Key(20262), classes=True):
+        alone = clone(search).fit(X[rows], y[rows])
+        spreads.append(np.std(np.where(y == 1, 1.0, -1.0) * alone.decision_function(X)))
+    return float(max(spreads) / min(spreads))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 3, 8))),
+        make_pipeline(StandardScaler(), PCA(4), Ridge(1.0)),
+        make_pipeline(QuantileTransformer(n_quantiles=100), LogisticRegression()),
+    ],
+)
+def test_a_whole_that_moves_has_the_laws_that_shadow_models_show(model: Any) -> None:
+    X, y = load_diabetes(return_X_y=True)
+    if isinstance(model[-1], LogisticRegression):
+        X, y = load_breast_cancer(return_X_y=True)
+    laws = fitted.laws_of(clone(model).fit(X, y), X, y)
+    assert isinstance(laws.described, PairedModel)
+    assert laws.trusted.mean() > 0.5
+    shadows = fitted.shadow_models(clone(model).fit(X, y), X, y, models=400, random_state=3)
+    found = fitted.check_against_shadows(laws, shadows)
+    assert 0.95 < found.sd_ratio < 1.06
+    # Both have their noise: that of 400 shadow models, and of as many fits as the laws come from.
+    both = (1.0 + 400 / laws.diagnostics.rounds) ** 0.5
+    assert 0.5 * both < found.mean_z < 1.5 * both
+    assert found.shift_ratio == pytest.approx(1.0, abs=0.15)
+
+
+@pytest.mark.parametrize("task", ["regression", "two", "three"])
+def test_a_turned_ridge_is_the_one_fitted_without_the_record(task: str) -> None:
+    X, y = load_iris(return_X_y=True)
+    model: Any = RidgeClassifier(alpha=2.0)
+    if task == "regression":
+        model, y = Ridge(alpha=2.0), X[:, 3] + 0.1 * y
+    elif task == "two":
+        X, y = X[50:], y[50:]
+    inside = np.arange(len(y)) % 3 > 0
+    inner = clone(model).fit(X[inside], y[inside])
+    turned = held_sets.ridge(inner, X, y, inside)
+    for row in range(0, len(y), 7):
+        other = inside.copy()
+        other[row] = not other[row]
+        alone = clone(model).fit(X[other], y[other])
+        assert turned[row] == pytest.approx(score_records(alone, X, y)[row], rel=1e-9, abs=1e-11)
 
 
 def test_steps_that_learn_next_to_nothing_are_trusted_by_refits() -> None:
@@ -140,21 +228,27 @@ def test_what_could_not_be_measured_is_not_trusted() -> None:
     assert not result.trusted.any()
     assert result.trust.why(0) == "not checked"
     calibrated = CalibratedClassifierCV(LogisticRegression(C=0.01), ensemble=False)
-    result = leakscope.audit(NOISE, LABELS, model=calibrated.fit(NOISE, LABELS))
-    assert "(the calibration map), and how much could not be" in " ".join(result.warnings)
-    assert not result.trusted.any()
+    laws = fitted.laws_of(calibrated.fit(NOISE, LABELS), NOISE, LABELS)
+    assert "(the calibration map), and how much could not be" in " ".join(laws.warnings)
+    assert not laws.trusted.any()
+    result = leakscope.audit(NOISE, LABELS, model=calibrated, models=4)
+    assert result.subject == "training"
+    assert "the map that calibrates its answers is learned" in result.warnings[0]
+
+
+def test_a_target_encoder_is_answered_where_it_is_fitted_on_these_records() -> None:
+    model = make_pipeline(TargetEncoder(cv=KFold(3)), LogisticRegression()).fit(CODES, LABELS)
+    result = leakscope.audit(CODES, LABELS, model=model, models=8)
+    assert result.subject == "training"
+    assert "(TargetEncoder) codes the records that it is fitted on otherwise" in result.warnings[0]
     with pytest.raises(InputError, match="a target encoder"):
-        leakscope.audit(
-            CODES,
-            LABELS,
-            model=make_pipeline(TargetEncoder(), LogisticRegression()).fit(CODES, LABELS),
-        )
+        leakscope.audit(CODES[::-1], LABELS, model=model)
 
 
 def test_advice_prices_and_checks_the_whole() -> None:
     X, y = two_classes(100)
     frame_like = make_column_transformer((StandardScaler(), [0, 1, 2]), remainder="passthrough")
-    model = make_pipeline(frame_like, SelectKBest(k=4), LogisticRegression()).fit(X, y)
+    model = make_pipeline(frame_like, PolynomialFeatures(1), LogisticRegression()).fit(X, y)
     subject = opened(leakscope.audit(X, y, model=model))
     changed = advised(subject).again(columns=np.array([0, 2]), penalty=0.1)
     rows = np.arange(50)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
@@ -16,7 +17,7 @@ from leakscope.fitted.cavity import PredictionLaws, Question, Shares, scalar_law
 from leakscope.fitted.from_sklearn import from_sklearn
 from leakscope.fitted.leave_one_out import known_others
 from leakscope.fitted.margins import Corner
-from leakscope.fitted.paired import Described, PairedModel
+from leakscope.fitted.paired import Described, PairedModel, whole_family_of
 from leakscope.fitted.people import People, known_others_of_people, people_laws
 from leakscope.fitted.problem import (
     Away,
@@ -98,6 +99,10 @@ NO_NOISE_ON_LABELS = "A label takes no normal noise; leave answer_noise at 0."
 # Beyond this share of records that one other record leads, the data as a whole is warned of.
 LED_WARNED = 0.01
 
+# Where what is learned beside the coefficients moves more records than this, the whole is fitted on
+# parts, and checked by about so many refits, if that takes no more seconds of the processor.
+FEW_MOVED, CHECKED_BY, MOST_SECONDS = 0.05, 80, 60.0
+
 
 @dataclass(frozen=True)
 class Diagnostics:
@@ -173,6 +178,8 @@ class FittedLaws:
     people
         Where whole groups leave: who is whose, what each record's score counts for in its group's,
         and the laws of all rows.
+    described
+        The model as the laws are got from it.
     """
 
     member_mean: FloatArray
@@ -198,11 +205,21 @@ class FittedLaws:
     atoms: tuple[Discrete, Discrete] | None = None
     noise: float = 0.0
     people: People | None = None
+    described: Described | None = None
 
     @property
     def records(self) -> int:
         """How many records, or groups, there are."""
         return len(self.member_mean)
+
+    @property
+    def moved_share(self) -> float:
+        """The share of the records not trusted for what is learned beside the coefficients."""
+        if self.moved_by_refits is None or np.isnan(self.moved_by_refits).any():
+            return 0.0
+        if float(np.median(self.moved_by_refits)) > MOST_IN_THE_MEDIAN:
+            return 1.0
+        return float(np.mean(self.moved_by_refits > MOST_MOVED))
 
     @property
     def shift(self) -> FloatArray:
@@ -391,8 +408,13 @@ def laws_of(
     observes: Observed | None = None,
     sample_weight: npt.ArrayLike | None = None,
     groups: Sequence[Any] | None = None,
+    held: bool = False,
 ) -> FittedLaws:
     """Both laws of every record's score under the user's own model, without shadow models.
+
+    Where what a smooth model learns beside its coefficients (a pipeline's steps, a penalty that a
+    search chooses) moves with the records, the laws come from fits of the whole on random parts,
+    as those of models that are not smooth do (docs/fitted.md).
 
     Parameters
     ----------
@@ -412,6 +434,8 @@ def laws_of(
     groups
         Who each record belongs to, such as a person: all records with the same value leave
         together, and the laws are those of the groups, in the order in which they first come.
+    held
+        Keep what is learned beside the coefficients as it was fitted, however far it moves.
 
     Returns
     -------
@@ -435,14 +459,8 @@ def laws_of(
     described = _as_model(model, X, y, sample_weight)
     if groups is not None:
         described = described.in_groups(group_codes(groups, described.records))
-    if isinstance(described, PairedModel) and described.family.counted:
-        from leakscope.fitted.neighbours import neighbour_laws
-
-        return neighbour_laws(described, question=question, fraction=fraction, observes=observes)
     if isinstance(described, PairedModel):
-        from leakscope.fitted.paired_laws import paired_laws
-
-        return paired_laws(described, question=question, fraction=fraction, observes=observes)
+        return _laws_of_pairs(described, question, fraction, observes)
     if question not in get_args(Question):
         raise InputError(
             f"question must be one of {', '.join(get_args(Question))}, but it is {question!r}."
@@ -457,7 +475,46 @@ def laws_of(
     parts = [_laws(problem, question, fraction) for problem in described.problems]
     found = _own(described, parts)
     several = parts[0] if isinstance(parts[0], SoftmaxLaws) else None
-    return _finished(described, found, several, question, fraction, chosen)
+    laws = _finished(described, found, several, question, fraction, chosen)
+    whole = None if held else _as_a_whole(described, laws)
+    if whole is None:
+        return laws
+    try:
+        paired = _laws_of_pairs(whole, question, fraction, observes)
+    except InputError:
+        # A part of the records determines no fit.
+        return laws
+    return paired if paired.trusted.sum() > laws.trusted.sum() else laws
+
+
+def _laws_of_pairs(
+    model: PairedModel, question: str, fraction: float | None, observes: Observed | None
+) -> FittedLaws:
+    if model.family.counted:
+        from leakscope.fitted.neighbours import neighbour_laws
+
+        return neighbour_laws(model, question=question, fraction=fraction, observes=observes)
+    from leakscope.fitted.paired_laws import paired_laws
+
+    return paired_laws(model, question=question, fraction=fraction, observes=observes)
+
+
+def _as_a_whole(model: FittedModel, laws: FittedLaws) -> PairedModel | None:
+    """For fits of the whole, where what it learns moves many scores and that can be afforded."""
+    if laws.question != "pool" or model.whole is None:
+        return None
+    family = whole_family_of(model.whole.found.inner)
+    if family is None or laws.moved_share <= FEW_MOVED:
+        return None
+    if laws.observes not in (family.observes, "residual"):
+        return None
+    begin = time.process_time()
+    try:
+        found = PairedModel.of(model.whole, family)
+    except InputError:
+        return None
+    seconds = time.process_time() - begin
+    return found if seconds * (found.fits + CHECKED_BY) <= MOST_SECONDS else None
 
 
 def _as_model(model: Any, X: Any, y: Any, sample_weight: npt.ArrayLike | None) -> Described:
@@ -650,6 +707,7 @@ def _finished(
         yields=found.yields,
         moved=found.moved,
         people=people,
+        described=model,
     )
 
 

@@ -24,9 +24,10 @@ from leakscope.fitted.problem import (
     FittedModel,
     LossName,
     NoLawsError,
+    NotOptimalError,
     as_weights,
 )
-from leakscope.fitted.refits import Labels, WholeFit, class_names, innermost
+from leakscope.fitted.refits import Labels, WholeFit, class_names, fits_the_same, innermost
 from leakscope.laws.pair import Assumption
 
 Reader = Callable[[Any, FloatArray, Labels, FloatArray], FittedModel]
@@ -132,6 +133,14 @@ def from_sklearn(
         model = reader(inner, features, labels, given)
         if at_optimum:
             model = _at_optimum(model, inner, list(whole.found.assumptions))
+    except NotOptimalError as error:
+        if not (whole.found.steps and fits_the_same(whole)):
+            raise
+        names = ", ".join(type(step).__name__ for step in whole.found.steps)
+        raise NoLawsError(
+            f"a step ({names}) codes the records that it is fitted on otherwise than others, so "
+            "that the coefficients are not the optimum of what it makes of them."
+        ) from error
     except InputError:
         raise
     except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
@@ -236,7 +245,7 @@ def _at_optimum(model: FittedModel, inner: Any, assumptions: list[Assumption]) -
             inner, worst, float(model.problems[0].sample_weights.sum())
         ):
             stopped = _stopped_early(inner)
-            raise (NoLawsError if stopped else InputError)(_not_the_optimum(inner, worst))
+            raise (NoLawsError if stopped else NotOptimalError)(_not_the_optimum(inner, worst))
         assumptions = [*assumptions, optimal(worst, holds=True)]
     return _assuming(model, assumptions)
 

@@ -34,7 +34,7 @@ from leakscope.fitted.losses import (
     own_log_odds,
     softmax,
 )
-from leakscope.fitted.refits import Labels, class_names
+from leakscope.fitted.refits import Labels, class_names, penalty_of
 
 Mask = npt.NDArray[np.bool_]
 
@@ -201,6 +201,44 @@ def relevance(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
     fixed[: len(coefficients)] = np.asarray(inner.lambda_)[active] / float(inner.alpha_)
     z, target = np.asarray(inner.predict(X)), np.asarray(y, dtype=np.float64)
     return turned(J, z, target, inside, SquareLoss(), fixed=fixed)
+
+
+def ridge(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
+    """Ridge and least squares: (z - y)²/2 summed + alpha w²/2; of classes, each against the rest.
+
+    Exact for a given penalty.
+    """
+    J, coefficients = np.asarray(X, dtype=np.float64), np.asarray(inner.coef_)
+    fixed = np.full(J.shape[1], penalty_of(inner)[1])  # type: ignore[index]
+    if inner.fit_intercept:
+        J, fixed = np.column_stack([J, np.ones(len(J))]), np.append(fixed, 0.0)
+    if not hasattr(inner, "classes_"):
+        z, target = np.asarray(inner.predict(X)).reshape(len(y)), np.asarray(y, dtype=np.float64)
+        return turned(J, z, target, inside, SquareLoss(), fixed=fixed)
+    codes = np.searchsorted(inner.classes_, y)
+    if len(inner.classes_) == 2:
+        sign = np.where(codes == 1, 1.0, -1.0)
+        z = np.asarray(inner.decision_function(X), dtype=np.float64)
+        return sign * turned(J, z, sign, inside, SquareLoss(), fixed=fixed)
+    scores, found = np.asarray(inner.decision_function(X), dtype=np.float64), np.empty(len(codes))
+    for number in range(len(coefficients)):
+        own = codes == number
+        target = np.where(own, 1.0, -1.0)
+        moved = turned(J, scores[:, number], target, inside, SquareLoss(), fixed=fixed)
+        found[own] = moved[own]
+    return found
+
+
+def smooth_refusal(inner: Any) -> str | None:
+    """Without a penalty, or with weights of classes that are not followed here."""
+    name = type(inner).__name__
+    if hasattr(inner, "C"):
+        if not np.isfinite(penalty_of(inner)[1]):  # type: ignore[index]
+            return f"{name} has no penalty"
+        return logistic_refusal(inner)
+    if getattr(inner, "class_weight", None) is not None:
+        return f"{name} has class weights"
+    return f"{name} has one penalty per target" if penalty_of(inner) is None else None
 
 
 def lasso_refusal(inner: Any) -> str | None:

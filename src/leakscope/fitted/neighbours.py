@@ -254,6 +254,7 @@ def neighbour_laws(
         )
     moments = [_moments(law) for law in (within, without)]
     return FittedLaws(
+        described=model,
         member_mean=moments[0][0],
         member_sd=moments[0][1],
         nonmember_mean=moments[1][0],

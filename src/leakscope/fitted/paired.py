@@ -26,7 +26,15 @@ from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 from leakscope.fitted import exact, held_sets, margins
 from leakscope.fitted.problem import FittedModel, NoLawsError
-from leakscope.fitted.refits import Labels, Rows, WholeFit, class_names, parts_of, score_records
+from leakscope.fitted.refits import (
+    Labels,
+    Rows,
+    WholeFit,
+    class_names,
+    fits_the_same,
+    parts_of,
+    score_records,
+)
 
 Mask = npt.NDArray[np.bool_]
 Turned = Callable[[Any, FloatArray, Labels, Mask], FloatArray]
@@ -36,9 +44,8 @@ Turned = Callable[[Any, FloatArray, Labels, Mask], FloatArray]
 FITS = ((3e4, 256), (1e5, 64), (1e6, 32))
 FITS_OF_CHOSEN = ((1e4, 64),)
 FEWEST_FITS = 16
-
-# A refit on all records gives the released scores again, up to this share of their spread.
-SAME_FIT = 0.02
+# Of smooth models with all that they learn, by records times features times the fits of a search.
+FITS_OF_WHOLE = ((1e5, 256), (1e6, 128), (1e7, 32))
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,7 @@ MARGIN = "the set of records within the margin"
 OUTLIERS = "the set of outliers"
 FREE = "the set of support vectors on the margin"
 PRECISIONS = "the precision of each coefficient"
+LEARNED = "what is learned beside the coefficients"
 
 _LASSO = Family(held_sets.lasso, "prediction", ACTIVE, held_sets.lasso_refusal)
 _L1 = Family(
@@ -155,10 +163,36 @@ WITH_CORNERS: dict[str, Family] = {
 }
 
 
+_RIDGE = Family(held_sets.ridge, "prediction", LEARNED, held_sets.smooth_refusal)
+_CLASSES = Family(held_sets.ridge, "scores", LEARNED, held_sets.smooth_refusal)
+_LOGISTIC = Family(held_sets.logistic, "log_odds", LEARNED, held_sets.smooth_refusal)
+
+# Smooth models have laws of one fit, as long as what they learn beside their coefficients (steps, a
+# penalty that is chosen) hardly moves with the records; where it does, the whole is paired.
+SMOOTH: dict[str, Family] = {
+    "Ridge": _RIDGE,
+    "RidgeCV": _RIDGE,
+    "LinearRegression": _RIDGE,
+    "RidgeClassifier": _CLASSES,
+    "RidgeClassifierCV": _CLASSES,
+    "LogisticRegression": _LOGISTIC,
+    "LogisticRegressionCV": _LOGISTIC,
+}
+
+
 def family_of(inner: Any) -> Family | None:
     """The family of an estimator, by its class or the nearest parent's; None where it has none."""
+    return _in_tables(inner, FAMILIES, WITH_CORNERS)
+
+
+def whole_family_of(inner: Any) -> Family | None:
+    """That of a smooth estimator, for fits of all that it learns; None where it has none."""
+    return _in_tables(inner, SMOOTH)
+
+
+def _in_tables(inner: Any, *tables: dict[str, Family]) -> Family | None:
     for name in class_names(inner):
-        for table in (FAMILIES, WITH_CORNERS):
+        for table in tables:
             found = table.get(name)
             if found is not None and found.suits(inner):
                 return found
@@ -222,13 +256,7 @@ class PairedModel:
         return found
 
     def _require_same_fit(self) -> None:
-        with warnings.catch_warnings():
-            # Fitted on a frame and asked with its numbers: the columns are the same.
-            warnings.filterwarnings("ignore", "X does not have valid feature names")
-            released = score_records(self.whole.found.inner, self.whole.found.design, self.whole.y)
-        again = self.whole.scores(np.arange(self.records))
-        spread = float(np.std(again))
-        if float(np.sqrt(np.mean((released - again) ** 2))) > SAME_FIT * max(spread, 1e-300):
+        if not fits_the_same(self.whole):
             raise InputError(
                 f"This {type(self.whole.found.inner).__name__} is not what a fit on these records "
                 "gives: it was fitted on other data, without some of these records, or has not "
@@ -287,6 +315,8 @@ class PairedModel:
         """How many parts are fitted."""
         size = float(self.records * np.shape(self.whole.found.design)[1])
         table = FITS_OF_CHOSEN if self.whole.chosen else FITS
+        if self.family.held == LEARNED:
+            size, table = size * self.whole.found.trials, FITS_OF_WHOLE
         found = next((count for most, count in table if size <= most), FEWEST_FITS)
         # A fit that answers one way only says half as much.
         return 2 * found if self.family.turned is margins.unknown else found

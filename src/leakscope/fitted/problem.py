@@ -206,6 +206,10 @@ class NoLawsError(InputError):
     """No laws follow from a fit of this estimator; a few models of it have them."""
 
 
+class NotOptimalError(InputError):
+    """Coefficients that are not the optimum on the records they are said to be fitted on."""
+
+
 @dataclass(frozen=True, eq=False)
 class Away:
     """How far a released fit is from the optimum whose laws are given.

@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,13 +63,20 @@ _WITH_LOG_ODDS = (
 # With 12 and a move of 0.4 at most, 0.6% or fewer of the records that pass are off by more than 0.1
 # in the advantage or a factor of two in the TPR at 1% FPR (benchmarks/refits.py).
 REFITS, SEARCHES_AGAIN = 12, 6
-# So few are enough where nobody's score moves by more than this share of its deviation.
+# So few are enough where nobody's score moves by more than this share of its deviation, unless what
+# is learned may be another thing altogether in the next refit.
 FIRST_REFITS, HARDLY = 4, 0.1
 
 # The log-odds of a chance of none or all are those of this one.
 LEAST_CHANCE = 1e-12
 # Of weights by distance: nearer to one a share is all of it, but for a distance that is rounding.
 ALL_OF_IT = 1e-6
+
+# A refit on all records gives the released scores again, up to this share of their spread.  Of a
+# solver that stops early by chance the nearest of so many refits is as near as the two furthest of
+# them are to each other, and these no further than this share.
+SAME_FIT = 0.02
+SAME_REFITS, MOST_APART = 5, 0.1
 
 _GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 
@@ -92,6 +100,8 @@ class Unwrapped:
         Whether a search chose its settings, and whether its answers are calibrated afterwards.
     assumptions
         What was taken for granted on the way.
+    trials
+        How many fits a search makes each time.
     """
 
     inner: Any
@@ -100,12 +110,26 @@ class Unwrapped:
     searched: bool
     calibrated: bool
     assumptions: tuple[Assumption, ...]
+    trials: int = 1
 
     @property
     def penalty_chosen(self) -> bool:
         """Whether the innermost estimator chooses its penalty itself."""
         own = [k for k in class_names(self.inner) if k in _WITH_PENALTY]
         return any(k.endswith("CV") or k == "BayesianRidge" for k in own)
+
+    @property
+    def may_jump(self) -> bool:
+        """Whether something is chosen: settings, features, or by a step that is not known here."""
+        parts = [
+            part
+            for step in self.steps
+            for part in (step, *getattr(step, "get_params", dict)(deep=True).values())
+            if hasattr(part, "fit")
+        ]
+        known = all(type(part).__module__.startswith("sklearn.") for part in parts)
+        chooses = any(hasattr(part, "get_support") for part in parts)
+        return self.searched or self.penalty_chosen or chooses or not known
 
     @property
     def learned(self) -> tuple[str, ...]:
@@ -133,7 +157,7 @@ def unwrapped(estimator: Any, X: Any) -> Unwrapped:
     """Take off pipelines, searches and calibration."""
     steps: list[Any] = []
     assumptions: list[Assumption] = []
-    searched = calibrated = False
+    searched, calibrated, trials = False, False, 1
     for _ in range(20):
         names = class_names(estimator)
         if "Pipeline" in names:
@@ -141,6 +165,7 @@ def unwrapped(estimator: Any, X: Any) -> Unwrapped:
         elif any(name in names for name in _SEARCHES):
             if not hasattr(estimator, "best_estimator_"):
                 raise InputError(f"This {names[0]} has no best_estimator_; fit it with refit=True.")
+            trials *= _trials(estimator)
             estimator, searched = estimator.best_estimator_, True
         elif "CalibratedClassifierCV" in names:
             estimator, calibrated = _one_calibrated(estimator, assumptions), True
@@ -151,8 +176,25 @@ def unwrapped(estimator: Any, X: Any) -> Unwrapped:
         elif "OneVsRestClassifier" in names:
             estimator = _one_of_two(estimator)
         else:
-            return Unwrapped(estimator, X, tuple(steps), searched, calibrated, tuple(assumptions))
+            trials *= _trials(estimator)
+            notes = tuple(assumptions)
+            return Unwrapped(estimator, X, tuple(steps), searched, calibrated, notes, trials)
     raise InputError("The estimator is wrapped more than twenty times; pass the inner one.")
+
+
+def _trials(estimator: Any) -> int:
+    """How many fits one ``fit`` makes: folds times settings, where these are searched for."""
+    try:
+        if hasattr(estimator, "cv_results_"):
+            return int(estimator.n_splits_ * len(estimator.cv_results_["params"]))
+        paths: Any = getattr(estimator, "coefs_paths_", None)
+        if isinstance(paths, dict):
+            # One entry for each class; folds by penalties.
+            paths = next(iter(paths.values()))
+        return 1 if paths is None else int(np.prod(np.shape(paths)[:2]))
+    except (AttributeError, LookupError, StopIteration, TypeError, ValueError):
+        # A file may say anything.
+        return 1
 
 
 def innermost(estimator: Any) -> Any:
@@ -432,9 +474,11 @@ class WholeFit:
     y: Labels
     weights: FloatArray | None
     found: Unwrapped
-    # What refits showed already, by the share of the records and whether these are drawn singly:
-    # other questions ask the same.
-    seen: dict[tuple[float, bool], list[FloatArray]] = field(default_factory=dict, repr=False)
+    # What refits showed already, the whole's scores and those with what it learned held, by the
+    # share of the records and whether these are drawn singly: other questions ask the same.
+    seen: dict[tuple[float, bool], list[tuple[FloatArray, FloatArray]]] = field(
+        default_factory=dict, repr=False
+    )
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, weights: npt.ArrayLike | None = None) -> WholeFit:
@@ -578,26 +622,72 @@ class WholeFit:
         share = fraction if fraction < 1.0 else 0.5
         classes = hasattr(self.found.inner, "classes_")
         units = None if people is None else people.codes
-        seen = self.seen.setdefault((share, people is None), [])
         parts = parts_of(self.y, share, count, Key(20262), classes=classes, units=units)
         for number, rows in enumerate(parts):
             if self.lacks_a_class(rows):
                 failure = "a part of the records lacks a class"
                 break
             try:
-                if number >= len(seen):
-                    seen.append(self.scores(rows) - self.held(rows))
-                gap = (seen[number] if people is None else people.summed(seen[number])) / sd
+                scores, held = self._again(share, number, rows, single=people is None)
+                gap = (scores - held if people is None else people.summed(scores - held)) / sd
             except InputError as error:
                 failure = str(error).rstrip(".")
                 break
             total, made = total + gap**2, made + 1
-            if number + 1 == FIRST_REFITS <= made and float(np.max(total / made)) <= HARDLY**2:
+            hardly = made == FIRST_REFITS and float(np.max(total / made)) <= HARDLY**2
+            if hardly and not self.found.may_jump:
                 break
         seconds = time.process_time() - begin
         if made < FIRST_REFITS:
             return Moved(np.full(len(sd), np.nan), made, seconds, failure)
         return Moved(np.sqrt(total / made), made, seconds)
+
+    def _again(
+        self, share: float, number: int, rows: Rows, *, single: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """The scores by a refit of the whole, and by one with what it learned held."""
+        seen = self.seen.setdefault((share, single), [])
+        if number >= len(seen):
+            seen.append((self.scores(rows), self.held(rows)))
+        return seen[number]
+
+    def surer(self, share: float = 0.5) -> float:
+        """How many times as far all scores spread in one refit of the whole as in another.
+
+        One where refits cannot tell.
+        """
+        parts = parts_of(self.y, share, SEARCHES_AGAIN, Key(20262), classes=True)
+        if self.found.calibrated or any(map(self.lacks_a_class, parts)):
+            return 1.0
+        try:
+            seen = [self._again(share, k, rows, single=True) for k, rows in enumerate(parts)]
+        except InputError:
+            return 1.0
+        spreads = [float(np.std(scores)) for scores, _ in seen]
+        return max(spreads) / max(min(spreads), 1e-300)
+
+
+def fits_the_same(whole: WholeFit) -> bool:
+    """Whether a fit on all records gives the released scores again."""
+    with warnings.catch_warnings():
+        # Fitted on a frame and asked with its numbers: the columns are the same.
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        released = score_records(whole.found.inner, whole.found.design, whole.y)
+    everybody = np.arange(len(whole.y))
+    refits = [whole.scores(everybody)]
+    spread = max(float(np.std(refits[0])), 1e-300)
+    apart, allowed = _apart(released, refits[0]), SAME_FIT * spread
+    if apart > allowed:
+        refits += [whole.scores(everybody) for _ in range(SAME_REFITS - 1)]
+        apart = min(_apart(released, each) for each in refits)
+        by_chance = max(_apart(*two) for two in combinations(refits, 2))
+        allowed = max(allowed, min(by_chance, MOST_APART * spread))
+    return apart <= allowed
+
+
+def _apart(one: FloatArray, other: FloatArray) -> float:
+    """The root mean square difference."""
+    return float(np.sqrt(np.mean((one - other) ** 2)))
 
 
 def _unknown_ignored(fresh: Any) -> Any:

@@ -97,6 +97,7 @@ class AdvisedFit(Fit):
         ids: tuple[RecordId, ...],
         codes: Rows | None = None,
         features_left: tuple[str, ...] = (),
+        changed: bool = False,
     ) -> None:
         described = fitted.from_sklearn(estimator, design, labels, sample_weight=weights)
         super().__init__(
@@ -112,7 +113,7 @@ class AdvisedFit(Fit):
             feature_names=names,
         )
         self.audited, self.names, self.features_left = audited, names, features_left
-        self.whole = whole
+        self.whole, self.changed = whole, changed
         self.loss, self.task = self.described.loss, self.described.task
 
     @property
@@ -134,6 +135,8 @@ class AdvisedFit(Fit):
             question=self.settings["question"],
             fraction=self.settings["fraction"],
             observes=observes,
+            # Each try by one fit, trusted where refits allow: hundreds of fits each take minutes.
+            held=self.changed,
         )
 
     # The same fitted again.
@@ -171,6 +174,7 @@ class AdvisedFit(Fit):
             ids=ids,
             codes=codes,
             features_left=() if columns is None else names,
+            changed=True,
         )
 
     @property

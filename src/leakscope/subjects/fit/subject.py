@@ -33,7 +33,7 @@ from leakscope.fitted.paired import Described, PairedModel
 from leakscope.fitted.paired_laws import reasons
 from leakscope.fitted.people import neighbours_of_people
 from leakscope.fitted.problem import ConvexProblem, FittedModel, NoLawsError
-from leakscope.fitted.refits import WholeFit
+from leakscope.fitted.refits import WholeFit, fresh_copy, penalty_of
 from leakscope.fitted.shadow import ProblemFits, shadows_of
 from leakscope.laws.distributions import Discrete, Normal, NormalMixture
 from leakscope.laws.pair import LawPair, Provenance
@@ -50,6 +50,7 @@ from leakscope.results.shown import are, certain, digits
 from leakscope.results.trust import Trust
 from leakscope.running.cells import duration
 from leakscope.settings.audit import (
+    MODEL_DEFAULTS,
     STAND_IN_COEFFICIENTS,
     STAND_IN_RECORDS,
     AuditSettings,
@@ -131,6 +132,9 @@ ASKED_OF_FIT = (
 # With fewer shadow models, a standard deviation is not known to a fifth.
 LEAST_MODELS = 20
 
+# So many times as far all log-odds may spread in one half as in another; and where what is learned
+# beside the coefficients moves more of the scores than this, so many numbers must be trusted.
+MOST_SURER, MOST_MOVED_SHARE, LEAST_TRUSTED = 1.5, 0.25, 0.5
 
 # Of a ridge audit with its run directory, of one core; measured with 20,000 and 60,000 records.
 SECONDS_PER_RECORD = 115e-6
@@ -195,11 +199,16 @@ class Fit(Subject):
             if estimator is None and isinstance(described, FittedModel)
             else described.whole or WholeFit.of(estimator, X, y, sample_weight)
         )
-        if isinstance(described, PairedModel) and not described.family.counted:
-            self.basis = "measured"
+        self._set_basis()
         self.fitted_laws: fitted.FittedLaws | None = None
+        # Without noise, where they had to be looked at before they were asked for.
+        self._plain_laws: fitted.FittedLaws | None = None
         # Of a file: its features as they were read.
         self.read = read
+
+    def _set_basis(self) -> None:
+        if isinstance(self.described, PairedModel) and not self.described.family.counted:
+            self.basis = "measured"
 
     # How it comes about.
 
@@ -251,6 +260,8 @@ class Fit(Subject):
             if asked.own is None:
                 raise
             raise PassedOnError(f"no laws follow from this one fit: {error}") from error
+        if asked.own is not None:
+            subject._require_laws_that_hold(asked, stage)
         if subject.settings["secret"] is not None:
             if subject.noise:
                 raise InputError(
@@ -261,6 +272,50 @@ class Fit(Subject):
             secret_column(subject)
         subject.warnings = (*subject.warnings, *_not_needed(asked.training))
         return subject
+
+    def _require_laws_that_hold(self, asked: Asked, stage: Stages) -> None:
+        """Pass on what learns so much beside its coefficients that no laws of fits are its own.
+
+        A search may make a classifier surer in one half of the records than in another, so that
+        its log-odds cluster by what was chosen; a step that sees the labels may change with one
+        record.  Models of halves are the whole, each with its own level and scale taken off.
+        """
+        usual = all(
+            getattr(asked.chosen, name) == getattr(MODEL_DEFAULTS, name) for name in ASKED_OF_FIT
+        )
+        described = self.described
+        if not isinstance(described, FittedModel) or described.whole is None:
+            return
+        if not usual or asked.sample_weight is not None:
+            return
+        whole, learned = described.whole, ", ".join(described.whole.learned)
+        instead = _with_choice_held(whole)
+        if whole.found.calibrated:
+            raise PassedOnError(
+                "the laws of one fit do not hold: the map that calibrates its answers is learned "
+                "from the records too."
+            )
+        if whole.chosen and described.loss in ("logistic", "softmax"):
+            surer = whole.surer()
+            if surer > MOST_SURER:
+                raise PassedOnError(
+                    "the laws of one fit do not hold: what is chosen from the records "
+                    f"({whole.learned[-1]}) makes the model up to {surer:.1f} times as sure of its "
+                    f"answers in one half of them as in another.{instead}"
+                )
+        with stage("laws"):
+            found = self._laws_of_fit()
+            try:
+                self._require_numbers(found)
+            except InputError as error:
+                raise PassedOnError(f"no laws follow from this one fit: {error}") from error
+        if found.moved_share > MOST_MOVED_SHARE and float(found.trusted.mean()) < LEAST_TRUSTED:
+            raise PassedOnError(
+                "the laws of one fit do not hold: what is learned beside the coefficients "
+                f"({learned}) moves {100 * found.moved_share:.0f}% of the scores from one half of "
+                f"the records to another.{instead}"
+            )
+        self._plain_laws = found
 
     @classmethod
     def _of(cls, asked: Asked, stage: Stages) -> Fit:
@@ -512,9 +567,12 @@ class Fit(Subject):
     def laws(self, stage: Stages) -> PairLaws:
         """Both laws of every record's score, from the one fit."""
         with stage("laws"):
-            found = self._laws_of_fit().noised(self.noise)
+            found = (self._plain_laws or self._laws_of_fit()).noised(self.noise)
             self._require_numbers(found)
         self.fitted_laws = found
+        # What it learns may move with the records, so that the whole was fitted on parts.
+        self.described = found.described or self.described
+        self._set_basis()
         return laws_of_fit(found)
 
     def _laws_of_fit(self) -> fitted.FittedLaws:
@@ -523,6 +581,8 @@ class Fit(Subject):
             question=self.settings["question"],
             fraction=self.settings["fraction"],
             observes=self.settings["observes"],
+            # What a secret column gives away is worked out from the coefficients.
+            held=self.settings.get("secret") is not None,
         )
 
     def _require_numbers(self, laws: fitted.FittedLaws) -> None:
@@ -855,13 +915,23 @@ def _own_scaling(settings: AuditSettings) -> Scaling:
     return settings.scaling if "scaling" in settings.model_fields_set else "none"
 
 
+def _with_choice_held(whole: WholeFit) -> str:
+    """What to audit for laws of one fit and advice on the penalty, where this is chosen."""
+    named = penalty_of(whole.found.inner) if whole.chosen else None
+    if named is None or not 0.0 < named[1] < np.inf:
+        return ""
+    kind = type(fresh_copy(whole.found.inner, penalty=named[1])).__name__
+    held = f"{kind}, {named[0]}={named[1]:.4g}"
+    return f" With the choice held ({held}) it has them, and `advise` can search its penalty."
+
+
 def _not_needed(training: TrainingSettings) -> tuple[str, ...]:
     """What is said where options of a training are given, and one fit is enough."""
     given = [name for name in sorted(training.model_fields_set) if getattr(training, name)]
     if not given:
         return ()
     option = option_named(TrainingSettings, given[0]).option
-    return (f"{option} is not used: the laws follow from one fit.",)
+    return (f"{option} is not used: the laws of this model are known without it.",)
 
 
 def _against(audit: Audit) -> list[Section]:
