@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.datasets import (
     load_breast_cancer,
     load_diabetes,
@@ -53,7 +54,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from trust_audit import attacked, levelled
+from trust_audit import attacked, count_if_right, levelled
 
 from leakscope import fitted
 from leakscope.fitted.few_models import answer_doubts, model_effects, tabulated
@@ -216,8 +217,10 @@ def trained(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
     inside = np.stack([half(labels, len(y), number, 11) for number in range(models)])
     if not file.exists():
         training = training_of(subject, task, None)  # type: ignore[arg-type]
-        rows = [training.scores(X, y, own, seed + 7)[0] for seed, own in enumerate(inside)]
-        np.savez(file, scores=np.stack(rows))
+        found = Parallel(n_jobs=-1)(
+            delayed(training.scores)(X, y, own, seed + 7) for seed, own in enumerate(inside)
+        )
+        np.savez(file, scores=np.stack([scores for scores, _ in found]))
     with np.load(file) as held:
         return held["scores"], inside
 
@@ -282,6 +285,8 @@ def judged(name: str, folder: Path) -> str:
         cells.append(f"{int(np.sum(few.trusted & off))} of {int(few.trusted.sum())}")
         null = said(scores[:models], other[:models], y, task)
         cells.append(f"{int(null.exposed.sum())}")
+    # What is said by the last, the most models.
+    cells.append(f"{count_if_right(few.advantage.value, inside[LEARNT:]):.3f}")
     return f"| {' | '.join(cells)} |"
 
 
@@ -318,6 +323,7 @@ def main() -> None:
         heading = ["training", "counted"]
         for models in ASKED:
             heading += [f"said by {models}", "covered: all, top 30", "trusted, off", "null"]
+        heading.append("count if that is right")
         print(f"| {' | '.join(heading)} |\n|---{'|--:' * (len(heading) - 1)}|")
         for name in judges_before() if "before" in sys.argv else judges():
             print(judged(name, folder), flush=True)
