@@ -15,6 +15,7 @@ from leakscope.laws.distributions import (
     Bernoulli,
     Discrete,
     Empirical,
+    Law,
     MultivariateNormal,
     Normal,
     NormalMixture,
@@ -27,7 +28,7 @@ from leakscope.measures.discrete_ratio import DiscreteRatio
 from leakscope.measures.multivariate_ratio import MultivariateRatio, canonical_form
 from leakscope.measures.normal_mixture_ratio import MixturePair, NormalMixtureRatio
 from leakscope.measures.normal_ratio import NormalRatio
-from leakscope.measures.ratio import Ratio
+from leakscope.measures.ratio import IndexArray, Ratio
 from leakscope.measures.spike_and_slab_ratio import SpikeAndSlabRatio
 
 Direction = Literal["nonmember_to_member", "member_to_nonmember"]
@@ -72,18 +73,67 @@ def over_pairs(
     the time a pair stays flat from a thousand pairs to a million, and run on all cores.
     """
     size = int(np.prod(pair.batch_shape, dtype=np.int64))
-    flat = pair.reshape(size)
-    # as many blocks as cores, or a multiple, so that none waits for another
-    block = min(_block_size(flat), max(1024, -(-size // usable_cores())))
+    blocks = [block for rows, part in _alike(pair.reshape(size)) for block in _blocks(rows, part)]
     result = np.empty((size, *columns))
 
-    def work(start: int) -> None:
-        stop = min(start + block, size)
-        part = flat if size <= block else flat.take(slice(start, stop))
-        result[start:stop] = measure(ratio_of(part)).reshape((stop - start, *columns))
+    def work(number: int) -> None:
+        rows, part, inside = blocks[number]
+        ratio = ratio_of(part if inside is None else part.take(inside))
+        result[rows] = measure(ratio).reshape((ratio.size, *columns))
 
-    in_threads(work, range(0, size, block))
+    in_threads(work, range(len(blocks)))
     return np.asarray(result.reshape((*pair.batch_shape, *columns)))
+
+
+Rows = slice | IndexArray
+
+
+def _blocks(rows: Rows, part: LawPair) -> list[tuple[Rows, LawPair, slice | None]]:
+    """Blocks of ``part``, which are the batch's ``rows``: their rows, and where in the part."""
+    size = part.batch_shape[0]
+    # as many blocks as cores, or a multiple, so that none waits for another
+    block = min(_block_size(part), max(1024, -(-size // usable_cores())))
+    if 0 < size <= block:
+        return [(rows, part, None)]
+    inside = [slice(start, min(start + block, size)) for start in range(0, size, block)]
+    return [(one if isinstance(rows, slice) else rows[one], part, one) for one in inside]
+
+
+def _alike(pair: LawPair) -> list[tuple[Rows, LawPair]]:
+    """A flat batch in parts that cost a pair as much: mixtures by how many components they have.
+
+    Components without weight in either law are left out, and those of one component are normals.
+    """
+    member, nonmember = pair.member, pair.nonmember
+    whole: list[tuple[Rows, LawPair]] = [(slice(None), pair)]
+    if not (isinstance(member, NormalMixture) and isinstance(nonmember, NormalMixture)):
+        return whole
+    most = max(member.components, nonmember.components)
+    laws = member.padded(most), nonmember.padded(most)
+    weighs = [law.raw_weights > 0.0 for law in laws]
+    either = weighs[0] | weighs[1]
+    normal = (weighs[0].sum(axis=-1) == 1) & (weighs[1].sum(axis=-1) == 1)
+    count = np.where(normal, 1, either.sum(axis=-1))
+    if most > 1 and np.all(count == most):
+        return whole
+    found: list[tuple[Rows, LawPair]] = []
+    for number in np.unique(count).tolist():
+        rows = np.flatnonzero(count == number)
+        sides: list[Law] = []
+        for law, own in zip(laws, weighs, strict=True):
+            # a law of one component has its own; mixtures keep all those that either law has
+            wanted = own if number == 1 else either
+            at = np.argsort(~wanted[rows], axis=-1, kind="stable")[:, :number]
+            weights, means, sigmas = (
+                np.take_along_axis(a[rows], at, axis=-1)
+                for a in (law.raw_weights, law.means, law.sigmas)
+            )
+            if number == 1:
+                sides.append(Normal(means[:, 0], sigmas[:, 0]))
+            else:
+                sides.append(NormalMixture(weights, means, sigmas))
+        found.append((rows, LawPair(sides[0], sides[1], pair.provenance)))
+    return found
 
 
 def oriented(pair: LawPair, direction: Direction) -> LawPair:

@@ -14,14 +14,15 @@ with all points where the ratio turns, splits the line into cells on which it is
 cell then holds at most one crossing of any level, which is refined to machine precision.
 
 The region l > t is a union of intervals between the crossings; its masses are sums of normal
-interval probabilities, and integrals that have no closed form (KL, Rényi, AUC, and differences of
-nearly equal masses) use Gauss-Legendre nodes in the cells of the same table.
+interval probabilities, and integrals that have no closed form (KL, Rényi, and differences of nearly
+equal masses) use Gauss-Legendre nodes in the cells of the same table.  The AUC is that of the order
+of its cells (:mod:`leakscope.measures.ordered_cells`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -33,12 +34,12 @@ from leakscope._numerics.quadrature import panels
 from leakscope._numerics.special_functions import LOG_SQRT_2PI
 from leakscope.laws.distributions import NormalMixture
 from leakscope.measures import normal_total_variation as parabola
+from leakscope.measures.ordered_cells import Score, auc_by_cells
 from leakscope.measures.ratio import (
     Bracket,
     IndexArray,
     SearchedRatio,
     Tails,
-    auc_by_levels,
     kl_integrand,
     moment_integrand,
     moment_weight,
@@ -127,30 +128,26 @@ class MixturePair:
     def llr_of(self, x: FloatArray, up: FloatArray, down: FloatArray) -> FloatArray:
         """log p1/p0 at x, where both log densities are known already."""
         ratio = up - down
-        close = np.abs(ratio) < 0.05
-        rows = np.nonzero(close.mean(axis=-1) > 0.0)[0]
+        rows, columns = np.nonzero(np.abs(ratio) < 0.05)
         if rows.size:
-            exact = self._llr_close(rows, x[rows], down[rows])
-            ratio[rows] = np.where(close[rows] & (np.abs(exact) < 0.1), exact, ratio[rows])
+            exact = self._llr_close(rows, x[rows, columns], down[rows, columns])
+            ratio[rows, columns] = np.where(np.abs(exact) < 0.1, exact, ratio[rows, columns])
         return ratio
 
     def _llr_close(self, rows: IndexArray, x: FloatArray, down: FloatArray) -> FloatArray:
-        """log1p((p1 - p0)/p0), summed component by component."""
-        law = Components(*(a[rows][:, None, :] for a in self.nonmember))
-        z = (x[..., None] - law.mean) * np.exp(-law.log_sigma)
-        shape = -0.5 * z * z - law.log_sigma - LOG_SQRT_2PI - down[..., None]
-        own = parabola.height(
-            self.mean_change[rows][:, None, :], self.log_sigma_change[rows][:, None, :], z
-        )
-        log_w1 = self.member.log_weight[rows][:, None, :]
+        """log1p((p1 - p0)/p0) of the pairs ``rows`` at points (P,), component by component."""
+        part = self.take(rows)
+        law = Components(*(a.T for a in part.nonmember))
+        z = (x - law.mean) * np.exp(-law.log_sigma)
+        shape = -0.5 * z * z - law.log_sigma - LOG_SQRT_2PI - down
+        own = parabola.height(part.mean_change.T, part.log_sigma_change.T, z)
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            both = np.exp(shape) * self.weight_change[rows][:, None, :] + np.exp(
-                log_w1 + shape
+            both = np.exp(shape) * part.weight_change.T + np.exp(
+                part.member.log_weight.T + shape
             ) * np.expm1(own)
-            member = Components(*(a[rows] for a in self.member))
-            up = np.exp(_log_terms(member, x) - down[..., None])
+            up = np.exp(_log_terms(part.member, x[:, None])[..., 0] - down)
             only_one = up - np.exp(law.log_weight + shape)
-            relative = np.where(self.matched[rows][:, None, :], both, only_one).sum(axis=-1)
+            relative = np.where(part.matched.T, both, only_one).sum(axis=0)
         return np.asarray(np.log1p(np.maximum(np.nan_to_num(relative, nan=-0.5), -0.5)))
 
     def llr_slope(self, x: FloatArray) -> FloatArray:
@@ -158,10 +155,20 @@ class MixturePair:
         slopes = []
         for law in (self.member, self.nonmember):
             terms = _log_terms(law, x)
-            share = np.exp(terms - terms.max(axis=-1, keepdims=True))
-            pull = (law.mean[:, None, :] - x[..., None]) * np.exp(-2.0 * law.log_sigma)[:, None, :]
-            slopes.append((share * pull).sum(axis=-1) / share.sum(axis=-1))
+            share = np.exp(terms - terms.max(axis=0))
+            pull = (law.mean.T[..., None] - x) * np.exp(-2.0 * law.log_sigma.T)[..., None]
+            slopes.append((share * pull).sum(axis=0) / share.sum(axis=0))
         return np.asarray(slopes[0] - slopes[1])
+
+    def masses_below(self, x: FloatArray, rows: IndexArray) -> FloatArray:
+        """Masses of the nonmember and the member law below points (P,) of the pairs ``rows``."""
+        found = np.zeros((2, x.size))
+        for total, law in zip(found, (self.nonmember, self.member), strict=True):
+            weight, scale = np.exp(law.log_weight), np.exp(-law.log_sigma)
+            for j in range(law.mean.shape[-1]):
+                z = (x - law.mean[:, j][rows]) * scale[:, j][rows]
+                total += weight[:, j][rows] * ndtr(z)
+        return found
 
     @cached_property
     def widest(self) -> tuple[FloatArray, FloatArray]:
@@ -174,7 +181,7 @@ def log_mass(law: Components, low: FloatArray, high: FloatArray) -> FloatArray:
     extra = (slice(None),) + (None,) * (low.ndim - 1)
     weight, mean, log_sigma = (a[(*extra, slice(None))] for a in law)
     parts = parabola.log_between_member(mean, log_sigma, low[..., None], high[..., None])
-    return _log_sum(weight + parts)
+    return _log_sum(np.moveaxis(weight + parts, -1, 0))
 
 
 def _widest(law: Components) -> FloatArray:
@@ -183,26 +190,20 @@ def _widest(law: Components) -> FloatArray:
 
 
 def _log_terms(law: Components, x: FloatArray) -> FloatArray:
-    """Log of each component's share of the density, (B, N, J)."""
-    z = (x[..., None] - law.mean[:, None, :]) * np.exp(-law.log_sigma)[:, None, :]
-    return np.asarray((law.log_weight - law.log_sigma)[:, None, :] - 0.5 * z * z - LOG_SQRT_2PI)
+    """Log of each component's share of the density, (J, B, N): long rows are computed faster."""
+    weight, mean, log_sigma = (a.T[..., None] for a in law)
+    z = (x - mean) * np.exp(-log_sigma)
+    return np.asarray((weight - log_sigma) - 0.5 * z * z - LOG_SQRT_2PI)
 
 
 def _log_sum(terms: FloatArray) -> FloatArray:
-    """Log of the sum of exponentials over the last axis; -inf where all terms are."""
-    if terms.shape[-1] == 1:
-        return np.asarray(terms[..., 0])
-    if terms.shape[-1] < 8:  # so few are reduced faster one after the other, in the same order
-        parts = [terms[..., j] for j in range(terms.shape[-1])]
-        peak = reduce(np.maximum, parts)
-        safe = np.where(np.isneginf(peak), 0.0, peak)
-        total = reduce(np.add, [np.exp(part - safe) for part in parts])
-    else:
-        peak = terms.max(axis=-1)
-        safe = np.where(np.isneginf(peak), 0.0, peak)
-        total = np.exp(terms - safe[..., None]).sum(axis=-1)
+    """Log of the sum of exponentials over the first axis; -inf where all terms are."""
+    if terms.shape[0] == 1:
+        return np.asarray(terms[0])
+    peak = terms.max(axis=0)
+    safe = np.where(np.isneginf(peak), 0.0, peak)
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(total) + safe)
+        return np.asarray(np.log(np.exp(terms - safe).sum(axis=0)) + safe)
 
 
 _STEPS = np.concatenate(
@@ -214,19 +215,24 @@ _FINEST = 1600  # points of a grid at most
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Grid points ``x`` with the ratio's turning points among them, and the ratio there, (B, G).
+    """Grid points ``x`` with the ratio's turning points among them, the ratio and its slope there.
 
-    ``extremes`` are the ratio's values at its turning points, (B, K), padded with one that it
-    has at the end of the grid.
+    All three (B, G).  ``extremes`` are the ratio's values at its turning points, (B, K), padded
+    with one that it has at the end of the grid.
     """
 
     x: FloatArray
     llr: FloatArray
+    slope: FloatArray
     extremes: FloatArray
 
     def take(self, rows: IndexArray) -> Table:
         """The rows ``rows``."""
-        return Table(self.x[rows], self.llr[rows], self.extremes[rows])
+        return Table(self.x[rows], self.llr[rows], self.slope[rows], self.extremes[rows])
+
+    def reversed(self) -> Table:
+        """That of the ratio with the roles exchanged."""
+        return Table(self.x, -self.llr, -self.slope, -self.extremes)
 
 
 class Crossings(NamedTuple):
@@ -249,7 +255,7 @@ def make_table(pair: MixturePair) -> Table:
     turns = sign[:, 1:] * sign[:, :-1] < 0.0
     most = int(turns.sum(axis=-1).max(initial=0))
     if most == 0:
-        return Table(x, llr, llr[:, -1:])
+        return Table(x, llr, slope, llr[:, -1:])
     rows, cells = np.nonzero(turns)
     place = (np.cumsum(turns, axis=-1) - 1)[rows, cells]
     direction = sign[rows, cells]
@@ -262,13 +268,15 @@ def make_table(pair: MixturePair) -> Table:
     everything = np.arange(rows.size)
     values = (falling_slope(end, everything) for end in ends)
     found = shrink_bracket(falling_slope, Bracket(*ends, *values))
-    turning = np.repeat(x[:, -1:], most, axis=-1)
-    turning[rows, place] = found.high
+    turning, level = np.repeat(x[:, -1:], most, axis=-1), np.repeat(slope[:, -1:], most, axis=-1)
+    turning[rows, place], level[rows, place] = found.high, 0.0
     extremes = pair.llr(turning)
-    x, llr = np.concatenate([x, turning], axis=-1), np.concatenate([llr, extremes], axis=-1)
+    x, llr, slope = (
+        np.concatenate(both, axis=-1) for both in ((x, turning), (llr, extremes), (slope, level))
+    )
     order = np.argsort(x, axis=-1, kind="stable")
-    x, llr = (np.take_along_axis(a, order, axis=-1) for a in (x, llr))
-    return Table(x, llr, extremes)
+    x, llr, slope = (np.take_along_axis(a, order, axis=-1) for a in (x, llr, slope))
+    return Table(x, llr, slope, extremes)
 
 
 def crossings(
@@ -311,12 +319,31 @@ def _grid(pair: MixturePair) -> FloatArray:
         least, most = sigmas.min(axis=-1)[:, None], sigmas.max(axis=-1)[:, None]
         sigmas = least * (most / least) ** spread
         means = np.broadcast_to(means[:, :1], sigmas.shape)
+    elif means.shape[-1] <= _MANY:
+        means, sigmas = _distinct(pair, means, sigmas)
     steps = np.concatenate([-_STEPS[:0:-1], _STEPS])
     x = (means[..., None] + sigmas[..., None] * steps).reshape(means.shape[0], -1)
     x = np.sort(x, axis=-1)
     if x.shape[-1] > _FINEST:
         x = x[:, np.linspace(0, x.shape[-1] - 1, _FINEST).astype(np.intp)]
     return np.asarray(x)
+
+
+def _distinct(
+    pair: MixturePair, means: FloatArray, sigmas: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Only components with weight, each once; of rows that have fewer the first fills up.
+
+    Points that occur twice make cells without width, whose nodes cost as much as any.
+    """
+    weights = np.concatenate([pair.member.log_weight, pair.nonmember.log_weight], axis=-1)
+    used = ~np.isneginf(weights)
+    same = (means[:, :, None] == means[:, None, :]) & (sigmas[:, :, None] == sigmas[:, None, :])
+    earlier = np.tril(np.ones(same.shape[1:], dtype=bool), k=-1)
+    own = used & ~(same & used[:, None, :] & earlier).any(axis=-1)
+    order = np.argsort(~own, axis=-1, kind="stable")[:, : int(own.sum(axis=-1).max())]
+    order = np.where(np.take_along_axis(own, order, axis=-1), order, order[:, :1])
+    return np.take_along_axis(means, order, axis=-1), np.take_along_axis(sigmas, order, axis=-1)
 
 
 def _fill_zeros(sign: FloatArray) -> FloatArray:
@@ -329,7 +356,6 @@ def _fill_zeros(sign: FloatArray) -> FloatArray:
 
 _ORDER = 10
 _MOMENT_PART = 6000  # cells times components of a table that moments are computed of at once
-_SHARES = (1e-8, 1e-5, 1e-3, 0.01, 0.05, 0.15, 0.35, 0.5, 0.65, 0.85, 0.95, 0.99, 0.999)
 
 
 class Nodes(NamedTuple):
@@ -352,8 +378,9 @@ class NormalMixtureRatio(SearchedRatio):
         """Exchange the roles; what was tabulated serves both ways."""
         back = type(self)(self.pair.reversed())
         if "_table" in self.__dict__:
-            table = self._table
-            back.__dict__["_table"] = Table(table.x, -table.llr, -table.extremes)
+            back.__dict__["_table"] = self._table.reversed()
+        if "_advantage" in self.__dict__:
+            back.__dict__["_advantage"] = self._advantage
         if "_nodes" in self.__dict__:
             x, weight, up, down, llr = self._nodes
             back.__dict__["_nodes"] = Nodes(x, weight, down, up, -llr)
@@ -537,15 +564,20 @@ class NormalMixtureRatio(SearchedRatio):
         breaks = np.concatenate([breaks.reshape(x.shape[0], -1), x[:, -1:]], axis=-1)
         return self._at(*panels(breaks, 8))
 
-    def auc(self) -> FloatArray:
-        """P(l(X1) > l(X0)).
+    def advantage(self) -> FloatArray:
+        """Total variation distance, shape (B,)."""
+        return self._advantage
 
-        The size of the test has kinks at the extremes of l and at what l tends to in the tails.
-        """
-        levels = np.concatenate([self.kinks(), self._quantiles()], axis=-1)
+    @cached_property
+    def _advantage(self) -> FloatArray:
+        return super().advantage()
+
+    def auc(self) -> FloatArray:
+        """P(l(X1) > l(X0)), ties counting one half."""
+        table = self._table
+        found = auc_by_cells(Score(table.x, table.llr, table.slope), self.pair.masses_below)
         # laws that are equal in disguise: the order of rounding errors says nothing
-        same = self.advantage() < 1e-14
-        return np.asarray(np.where(same, 0.5, auc_by_levels(self.size_of_test, levels)))
+        return np.asarray(np.where(self.advantage() < 1e-14, 0.5, found))
 
     def kinks(self) -> FloatArray:
         """The extremes of l, and what it tends to in the tails."""
@@ -562,14 +594,3 @@ class NormalMixtureRatio(SearchedRatio):
         mass = np.diff(np.concatenate([ends[..., :1], below, ends[..., 1:]], axis=-1), axis=-1)
         inside = found.starts_above[..., None] == (np.arange(mass.shape[-1]) % 2 == 0)
         return np.asarray(np.where(inside, mass, 0.0).sum(axis=-1))
-
-    def _quantiles(self) -> FloatArray:
-        """Quantiles of l under both laws together, shape (B, 13)."""
-        nodes = self._nodes
-        order = np.argsort(nodes.llr, axis=-1)
-        mass = nodes.weight * (np.exp(nodes.up) + np.exp(nodes.down))
-        below = np.cumsum(np.take_along_axis(mass, order, axis=-1), axis=-1)
-        share = below / below[:, -1:]
-        at = [(share < q).sum(axis=-1) for q in _SHARES]
-        index = np.take_along_axis(order, np.stack(at, axis=-1), axis=-1)
-        return np.asarray(np.take_along_axis(nodes.llr, index, axis=-1))

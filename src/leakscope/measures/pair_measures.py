@@ -336,6 +336,32 @@ def _larger(
     return np.asarray(flat.reshape((*pair.batch_shape, *shape)))
 
 
+def table_measures(
+    pair: LawPair, fpr: Sequence[float]
+) -> tuple[dict[str, FloatArray], dict[float, FloatArray]]:
+    """What a table of known laws says, in one pass: the TPR at each FPR, and the rest by name.
+
+    The measures of one pair share most of their work; one after the other, each would redo it.
+    """
+    levels = as_levels(fpr, "fpr", 0.0, 1.0, "a fraction between 0 and 1")[0]
+    if is_empirical(pair):
+        raise InputError("table_measures: of samples every measure is an estimate.")
+    with np.errstate(divide="ignore"):
+        log_fpr = np.log(levels)[None, :]
+    names = ("advantage", "kl_reverse", "kl", "auc")
+
+    def measure(ratio: Ratio) -> FloatArray:
+        # the reverse takes over what the ratio has worked out by then
+        found = [ratio.advantage(), ratio.renyi(1.0), ratio.reversed().renyi(1.0), ratio.auc()]
+        return np.column_stack([*found, np.exp(ratio.tpr_at(log_fpr)[0])])
+
+    columns = np.moveaxis(over_pairs(pair, measure, (len(names) + levels.size,)), -1, 0)
+    return (
+        dict(zip(names, columns, strict=False)),
+        dict(zip(levels.tolist(), columns[len(names) :], strict=True)),
+    )
+
+
 EPSILON_NOTE = (
     "epsilon is that of this pair, the larger of the two directions, "
     "and no differential-privacy guarantee"

@@ -20,7 +20,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.laws.distributions import Law
 from leakscope.laws.pair import LawPair, Provenance
-from leakscope.measures.pair_measures import RocCurve
+from leakscope.measures.pair_measures import RocCurve, table_measures
 from leakscope.results.advice import Target
 from leakscope.results.audit import EXPOSED_ABOVE, FPRS
 from leakscope.results.trust import Trust
@@ -47,6 +47,13 @@ MEASURES: dict[str, Measure] = {
         for fpr, name in FPRS.items()
     },
 }
+
+
+def measured_at_once(pair: LawPair) -> dict[str, FloatArray]:
+    """`MEASURES` of a batch of pairs, in one pass."""
+    found, tpr = table_measures(pair, list(FPRS))
+    found |= {name: tpr[fpr] for fpr, name in FPRS.items()}
+    return {name: found[name] for name in MEASURES}
 
 
 def own_measure(name: str, measure: Callable[[LawPair], Any]) -> Measure:
@@ -263,7 +270,9 @@ class UnitLaws(ABC):
         """Every measure that a table has, by column."""
         found = {name: np.empty(self.units) for name in self.table_measures}
         for units, pair in self.batches():
-            for name, measure in self.table_measures.items():
+            for name, values in measured_at_once(pair).items():
+                found[name][units] = values
+            for name, measure in self.own.items():
                 found[name][units] = measure(pair)
         return found
 
