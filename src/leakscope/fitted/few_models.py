@@ -9,7 +9,8 @@ sees the model's answers for other records, takes it off too (`model_effects`).
 Then what the models say of each record is summed up, the population of records is fitted, and each
 record's own numbers are weighed against what records like it show (`record_population.py`).  The
 result is a posterior: draws of both laws of every record, from which `leakscope.measures` gives
-advantages and TPRs with intervals.
+advantages and TPRs with intervals.  How much all laws together promise is held against what can be
+counted, and shifts are stretched to that level (`counted_level.py`).
 
 Where answers have no normal law (`answer_doubts`), or the laws say more than can be counted, the
 advantage is counted instead (`counted_models.py`).  Its draws are then pairs of normals with one
@@ -33,6 +34,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
+from leakscope.fitted.counted_level import Laws, Level, Rows, level_of, rows_for_level
 from leakscope.fitted.counted_models import ONE_ANSWER, Counted, counted, cuts
 from leakscope.fitted.record_population import (
     Nodes,
@@ -51,7 +53,7 @@ from leakscope.settings.measure import MEASURE_DEFAULTS
 FEWEST_RECORDS = 20
 # Squares of what is larger overflow, and no log-odds or residual is.
 MOST = 1e100
-DRAWS = 200
+DRAWS, DRAWS_FOR_LEVEL = 200, 20
 FPRS = (1e-2, 1e-3)
 # An advantage that nobody would act on; records whose interval lies above it are called exposed.
 NEGLIGIBLE = 0.05
@@ -92,8 +94,9 @@ LEAST_SIDE = 4
 # A trusted record's advantage is this near to the ends of its interval, and its TPR at 1% FPR
 # within this factor of them.
 NEAR, FACTOR, TRUSTED_FPR = 0.1, 2.0, 0.01
-# The stream of draws of counted advantages, beside those of blocks of records; no draw is one.
-COUNTED_DRAWS, MOST_DRAWN = 10**9, 0.9999
+# The streams of draws of counted advantages, and of levels, beside those of blocks of records; no
+# draw is one.
+COUNTED_DRAWS, LEVEL_DRAWS, MOST_DRAWN = 10**9, 10**9 + 1, 0.9999
 # Each model's answers are compared with those of so many others.
 MOST_COMPARED = 32
 # The grid of `tabulated`.
@@ -179,27 +182,54 @@ class RecordDraws:
     population: Population
     key: Key
     provenance: Provenance
-    rows: NDArray[np.intp]
-    counted: Counted | None
+    level: Level | None = None
+    rows: Rows | None = None
+    counted: Counted | None = None
 
     def of_counted(self) -> FloatArray:
         """(counted records, draws) of those whose advantage is counted."""
         assert self.counted is not None
+        assert self.rows is not None
         rng = self.key.child(COUNTED_DRAWS).generator()
         levels = (np.arange(DRAWS) + rng.random((len(self.rows), 1))) / DRAWS
         return self.counted.quantiles(levels)
 
-    def pairs(self, rows: NDArray[np.intp]) -> LawPair:
-        """The pairs of some records, records by draws."""
-        found = [np.empty((len(rows), DRAWS)) for _ in range(4)]
+    def as_fitted(self, rows: Rows, rng: np.random.Generator | None = None) -> Laws:
+        """Mean and spread of some records without each and with it, of their laws: rows x draws.
+
+        With ``rng`` a few draws of each, by chance.
+        """
+        draws = DRAWS if rng is None else DRAWS_FOR_LEVEL
+        found = [np.empty((len(rows), draws)) for _ in range(4)]
         for number, (block, where) in enumerate(blocks(self.sums)):
             here = np.flatnonzero((rows >= where.start) & (rows < where.stop))
-            if here.size:
-                drawn = posterior_draws(nodes(block, self.population), self.key.child(number))
-                for whole, part in zip(found, drawn, strict=True):
-                    whole[here] = part[rows[here] - where.start]
+            if not here.size:
+                continue
+            parts = [part[rows[here] - where.start] for part in self.of_block(number, block)]
+            if rng is not None:
+                some = rng.integers(DRAWS, size=(len(here), draws))
+                parts = [np.take_along_axis(part, some, axis=1) for part in parts]
+            for whole, part in zip(found, parts, strict=True):
+                whole[here] = part
         u, s, m, r = found
-        if self.counted is not None:
+        return u, s, m, r
+
+    def of_block(self, number: int, block: RecordSums) -> Laws:
+        """The draws of one block of records."""
+        return posterior_draws(nodes(block, self.population), self.key.child(number))
+
+    def at_level(self, laws: Laws, rows: Rows | slice) -> Laws:
+        """The same where all shifts are as long as the counts of all records have them."""
+        if self.level is None:
+            return laws
+        u, s, m, r = laws
+        stretch = self.level.of(rows)
+        return u, s, u + stretch * (m - u), s * (r / s) ** stretch
+
+    def pairs(self, rows: Rows) -> LawPair:
+        """The pairs of some records, records by draws."""
+        u, s, m, r = self.at_level(self.as_fitted(rows), rows)
+        if self.counted is not None and self.rows is not None:
             asked = np.flatnonzero(np.isin(rows, self.rows))
             by_count = self.of_counted()[np.searchsorted(self.rows, rows[asked])]
             m[asked], r[asked] = u[asked] + s[asked] * distance_of(by_count), s[asked]
@@ -352,17 +382,25 @@ def few_models(
     population = fit_population(sums)
     provenance = _provenance(mask, level_models)
     key = as_key(random_state)
+    draws = RecordDraws(sums, population, key, provenance)
+    if doubt is None:
+        doubt = answer_doubts(scores, mask)
+    draws = replace(draws, level=_counted_level(levelled, mask, draws, doubt < COUNTED))
     kept: list[list[FloatArray]] = []
+    by_law: list[FloatArray] = []
     asked = (*levels, TRUSTED_FPR)
-    for number, (block, _) in enumerate(blocks(sums)):
-        u, s, m, r = posterior_draws(nodes(block, population), key.child(number))
-        shift = m - u
+    for number, (block, where) in enumerate(blocks(sums)):
+        laws = draws.of_block(number, block)
+        shift = laws[2] - laws[0]
+        by_law.append(tabulated(shift, laws[1], laws[3]).mean(axis=1))
         certainty = shift.mean(1) / np.maximum(shift.std(1), 1e-300)
         # The noise is known from so many numbers only: a Student law's quantile as a normal's.
         known = sums.directions * max(float(block.n_out.mean() + block.n_in.mean()) - 2.0, 1.0) / 2
         certainty = -ndtri(np.maximum(stdtr(known, -certainty), 1e-300))
-        centre = [u.mean(1), np.log(s).mean(1), m.mean(1), np.log(r).mean(1), certainty]
         unsure = (shift <= 0.0).mean(axis=1) > 0.5 * (1.0 - confidence)
+        u, s, m, r = draws.at_level(laws, where)
+        shift = m - u
+        centre = [u.mean(1), np.log(s).mean(1), m.mean(1), np.log(r).mean(1), certainty]
         parts = _interval(tabulated(shift, s, r), confidence, unsure, 0.0)
         for level in asked:
             parts += _interval(tabulated(shift, s, r, level), confidence, unsure, level)
@@ -372,9 +410,8 @@ def few_models(
     found = [CredibleInterval(*columns[at : at + 3]) for at in range(5, len(columns), 3)]
     forms = (scores, levelled) if level_models else (scores,)
     by_count = counted(forms, mask, sums.directions)
-    doubt = _doubted(doubt, forms, mask, found[0], sums, by_count)
+    doubt = _doubted(doubt, forms, mask, np.concatenate(by_law), sums, by_count)
     rows = np.flatnonzero(doubt != SOUND)
-    draws = RecordDraws(sums, population, key, provenance, rows[:0], None)
     if rows.size:
         by_count = by_count.take(rows)
         whole = replace(draws, rows=rows, counted=by_count).of_counted()
@@ -411,11 +448,25 @@ def _narrow(advantage: CredibleInterval, tpr: CredibleInterval) -> NDArray[np.bo
     )
 
 
+def _counted_level(
+    levelled: FloatArray, mask: NDArray[np.bool_], draws: RecordDraws, of_law: NDArray[np.bool_]
+) -> Level | None:
+    """None where few records have laws, or one model on a side leaves nothing to count."""
+    sums = draws.sums
+    fewest = min(float(sums.n_in.min()), float(sums.n_out.min()))
+    if of_law.sum() < FEWEST_RECORDS or fewest < 2.0:
+        return None
+    rng = draws.key.child(LEVEL_DRAWS).generator()
+    rows = rows_for_level(levelled, of_law)
+    laws = draws.as_fitted(rows, rng)
+    return level_of(levelled, mask, rows, laws, tabulated, sums.directions, rng, DRAWS)
+
+
 def _doubted(
-    given: NDArray[np.int8] | None,
+    given: NDArray[np.int8],
     forms: tuple[FloatArray, ...],
     mask: NDArray[np.bool_],
-    advantage: CredibleInterval,
+    advantage: FloatArray,
     sums: RecordSums,
     by_count: Counted,
 ) -> NDArray[np.int8]:
@@ -424,7 +475,7 @@ def _doubted(
     A record whose law the count does not bear out is bent; with many models the count is better.
     With one model on a side there is nothing to count.
     """
-    doubt = answer_doubts(forms[0], mask) if given is None else np.asarray(given, dtype=np.int8)
+    doubt = np.asarray(given, dtype=np.int8)
     if min(float(sums.n_in.min()), float(sums.n_out.min())) < 2.0:
         return np.zeros_like(doubt)
     gain = max(
@@ -433,13 +484,13 @@ def _doubted(
         for cut in cuts(form)
     )
     error = float(np.sqrt(1.0 / (len(mask) * sums.directions)))
-    if float(advantage.value.mean()) > OVERSTATED * max(gain, 0.0) + max(ERRORS * error, NEAR):
+    if float(advantage.mean()) > OVERSTATED * max(gain, 0.0) + max(ERRORS * error, NEAR):
         doubt = np.maximum(doubt, COUNTED)
     bent = not_normal(forms[-1], mask) | not_normal(forms[-1], ~mask)
     low, high = by_count.quantiles(np.array(COUNTED_ENDS)).T
     fewest = np.minimum(sums.n_in, sums.n_out)
-    outside = (fewest >= LEAST_HELD) & ((advantage.value < low) | (advantage.value > high))
-    far = np.abs(by_count.mean - advantage.value) > NEAR
+    outside = (fewest >= LEAST_HELD) & ((advantage < low) | (advantage > high))
+    far = np.abs(by_count.mean - advantage) > NEAR
     bent |= outside | ((fewest >= LEAST_HELD) & far)
     doubt = np.where(outside & (fewest >= LEAST_OWN), np.maximum(doubt, COUNTED), doubt)
     return np.maximum(doubt, np.where(bent, BENT, SOUND)).astype(np.int8)
