@@ -211,7 +211,7 @@ def _verdict(
     if fitted and on_margin is not None:
         parts.append(f"{on_margin:.0%} of the records lie within 1% of the trained margin.")
     if accuracy is not None:
-        parts.append(f"Of the held-out records {accuracy:.1%} are classified right.")
+        parts.append(f"The network classifies {accuracy:.1%} of the held-out records right.")
     if auc is not None:
         parts.append(
             f"The attacker who knows the margin tells members from them with an AUC of {auc:.3f} "

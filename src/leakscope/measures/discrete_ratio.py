@@ -40,16 +40,17 @@ class DiscreteRatio(Ratio):
         rows = np.arange(len(values))[:, None]
         for side, masses in zip(found, (inside, outside), strict=True):
             np.add.at(side, (rows, place), masses)
-        return cls._ordered(found[0], found[1])
+        return cls.of_masses(found[0], found[1])
 
     @classmethod
     def of_bernoulli(cls, member: Bernoulli, nonmember: Bernoulli) -> DiscreteRatio:
         """Take two flat batches."""
         masses = (np.stack([p, 1.0 - p], -1) for p in (member.probability, nonmember.probability))
-        return cls._ordered(*masses)
+        return cls.of_masses(*masses)
 
     @classmethod
-    def _ordered(cls, member: FloatArray, nonmember: FloatArray) -> DiscreteRatio:
+    def of_masses(cls, member: FloatArray, nonmember: FloatArray) -> DiscreteRatio:
+        """Take the masses of the same values, in any order."""
         order = np.argsort(-_llr(member, nonmember), axis=-1, kind="stable")
         return cls(*(np.take_along_axis(each, order, axis=-1) for each in (member, nonmember)))
 
@@ -105,7 +106,11 @@ class DiscreteRatio(Ratio):
         if np.isinf(order):
             return np.asarray(np.where(given, llr, -np.inf).max(axis=1))
         if order == 1.0:
-            return np.asarray(np.where(given, self.member * np.where(given, llr, 0.0), 0.0).sum(1))
+            # p1 l - p1 + p0 is never negative, and sums to the divergence.
+            ratio = np.where(given, llr, 0.0)
+            with np.errstate(over="ignore", invalid="ignore"):
+                terms = self.member * (ratio + np.expm1(-ratio))
+            return np.asarray(np.where(given, terms, self.nonmember).sum(axis=1))
         with np.errstate(over="ignore"):
             terms = np.where(
                 given, self.member * np.exp((order - 1.0) * np.where(given, llr, 0.0)), 0.0

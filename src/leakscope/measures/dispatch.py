@@ -23,7 +23,7 @@ from leakscope.laws.distributions import (
     SpikeAndSlab,
 )
 from leakscope.laws.pair import LawPair
-from leakscope.measures.density_ratio import DensityRatio
+from leakscope.measures.density_ratio import ratio_of_densities
 from leakscope.measures.discrete_ratio import DiscreteRatio
 from leakscope.measures.multivariate_ratio import MultivariateRatio, canonical_form
 from leakscope.measures.normal_mixture_ratio import MixturePair, NormalMixtureRatio
@@ -57,7 +57,7 @@ def ratio_of(pair: LawPair) -> Ratio:
     if isinstance(member, MultivariateNormal) and isinstance(nonmember, MultivariateNormal):
         return MultivariateRatio(*canonical_form(member, nonmember))
     if isinstance(member, ScalarLaw) and isinstance(nonmember, ScalarLaw):
-        return DensityRatio.of(member, nonmember)
+        return ratio_of_densities(member, nonmember)
     raise InputError(
         f"No measure is known for laws of kind {type(member).__name__}: a law on the real line "
         "needs log_density and cdf (leakscope.laws.ScalarLaw)."
