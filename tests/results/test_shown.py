@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 
 import leakscope
 from leakscope import kernels, results
-from leakscope.results.columns import COLUMNS
+from leakscope.results.columns import COLUMNS, text_with_ends
 from leakscope.results.shown import LONGEST
 
 OLD = sorted((Path(__file__).parent / "old").glob("*.json"))
@@ -130,3 +130,12 @@ def test_a_shift_of_an_answer_that_hardly_varies_has_no_digits() -> None:
         ">+100",
         "<-100",
     ]
+
+
+def test_what_has_no_number_is_a_dash_and_near_certainty_is_said_once() -> None:
+    """On the screen a counted record's shift was "+nan", and an interval "1.00 to 1.00"."""
+    assert COLUMNS["shift_in_sd"].text({"shift_in_sd": float("nan")}) == "-"
+    row = {"advantage": 0.9991, "advantage_low": 0.998, "advantage_high": 0.9999}
+    assert text_with_ends(COLUMNS["advantage"], row) == "0.9991 (>0.99)"
+    row["advantage_low"] = 0.5
+    assert text_with_ends(COLUMNS["advantage"], row) == "0.9991 (0.50 to >0.99)"

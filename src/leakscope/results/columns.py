@@ -76,6 +76,8 @@ class Column:
         if self.form == "part":
             return f"{value / row['kl']:.0%}" if row.get("kl") else "-"
         if self.form == "signed":
+            if value != value:
+                return "-"
             if abs(value) >= MOST_SHIFTED:
                 return f">+{MOST_SHIFTED}" if value > 0 else f"<-{MOST_SHIFTED}"
             return f"{value:+.2f}"
@@ -393,7 +395,7 @@ def text_with_ends(column: Column, row: Mapping[str, Any]) -> str:
         return column.text(row)
     if by_ends(column.name):
         return ends_text(*ends)
-    return f"{column.text(row)} ({ends[0]:.2f} to {ends[1]:.2f})"
+    return f"{column.text(row)} ({ends_text(*ends, '.2f')})"
 
 
 def trust_columns(trust: Trust) -> dict[str, NDArray[Any]]:

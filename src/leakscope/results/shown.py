@@ -246,16 +246,17 @@ def are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def ends_text(low: float, high: float) -> str:
+def ends_text(low: float, high: float, form: str = ".2g") -> str:
     """The ends of a fraction's interval in two digits; what would round to 1 is not certainty.
 
     Examples
     --------
     >>> from leakscope.results.shown import ends_text
-    >>> ends_text(0.01, 1.0), ends_text(0.999, 0.9999)
-    ('0.01 to 1', '>0.99 to >0.99')
+    >>> ends_text(0.01, 1.0), ends_text(0.9, 0.9999), ends_text(0.999, 0.9999)
+    ('0.01 to 1', '0.9 to >0.99', '>0.99')
     """
-    return " to ".join(">0.99" if 0.995 <= end < 1.0 else f"{end:.2g}" for end in (low, high))
+    ends = [">0.99" if 0.995 <= end < 1.0 else f"{end:{form}}" for end in (low, high)]
+    return ends[0] if ends[0] == ends[1] == ">0.99" else " to ".join(ends)
 
 
 def certain(value: float | None) -> str:

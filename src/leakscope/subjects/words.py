@@ -6,7 +6,7 @@ import numpy as np
 
 from leakscope.results.audit import Audit
 from leakscope.results.columns import Record, between
-from leakscope.results.shown import are
+from leakscope.results.shown import are, ends_text
 
 # What the attacker is given, in words.
 SEEN = {
@@ -70,7 +70,7 @@ def most_exposed_sentence(audit: Audit, *, ids: bool) -> str:
     who = f"{audit.unit} {first.record_id}" if ids else f"a {audit.unit}"
     ends = ""
     if first.advantage_low is not None:
-        ends = f" ({first.advantage_low:.2f} to {first.advantage_high:.2f})"
+        ends = f" ({ends_text(first.advantage_low, first.advantage_high, '.2f')})"
     doubt = "" if first.trusted or (ends and audit.known.any()) else " (not trusted)"
     by, other = "", ""
     lowest = audit.table.of("tpr_at_fpr_0_001")
@@ -88,7 +88,8 @@ def most_exposed_sentence(audit: Audit, *, ids: bool) -> str:
 def _rate(record: Record, name: str) -> str:
     """A true-positive rate, or the ends of its interval."""
     ends = between(record, name)
-    return percent(record[name]) if ends is None else f"{percent(ends[0])} to {percent(ends[1])}"
+    low, high = map(percent, ends or (record[name], record[name]))
+    return low if low == high else f"{low} to {high}"
 
 
 def passing_sentence(audit: Audit, threshold: float) -> str:
