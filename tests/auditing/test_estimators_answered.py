@@ -45,6 +45,13 @@ def made(task: str) -> dict[str, Any]:
 
 
 ESTIMATORS = {task: made(task) for task in TABLES}
+# Smooth models whose choices move with the records, or that are not their optimum on these tables.
+NOT_ONE_FIT = {
+    "GaussianProcessRegressor": "passed on",
+    "LogisticRegressionCV": "passed on",
+    "RidgeClassifierCV": "paired fits",
+    "SGDRegressor": "passed on",
+}
 REFUSED = [name for name, (_, how) in ROWS.items() if how.startswith("refused")]
 
 
@@ -59,7 +66,7 @@ def test_every_estimator_is_sent_where_the_page_says(task: str) -> None:
         assert MAKER.routed(estimator, X, y) == kind, name
         family = family_of(innermost(estimator)) if kind == "fit" else None
         paired = family is not None and not family.counted
-        own = "paired fits" if paired else "one fit|paired fits|passed on"
+        own = "paired fits" if paired else NOT_ONE_FIT.get(name, "one fit")
         allowed = own if kind == "fit" else "models"
         assert re.search(f"{allowed}|^refused", how), f"{name}: {how}"
 
@@ -83,6 +90,8 @@ def test_what_is_refused_says_what_would_help(name: str) -> None:
     "name",
     [
         "RidgeClassifierCV",
+        "RidgeCV",
+        "LogisticRegressionCV",
         "GaussianNB",
         "KNeighborsClassifier",
         "SGDRegressor",

@@ -203,3 +203,20 @@ def test_command_line_and_page(
     assert "169" in (tmp_path / "e.html").read_text()
     assert "169" not in (tmp_path / "r.html").read_text()
     assert main(["erase", "run", "--record", "170", "--save", "run/result.json"]) == 2
+
+
+def test_a_run_whose_laws_are_of_the_whole_is_not_mixed_with_one_fit(tmp_path: Path) -> None:
+    """Opened again, it knows that the audit's numbers are not those of one fit."""
+    table, y = load_diabetes(return_X_y=True, as_frame=True)
+    table.assign(target=y).to_csv(tmp_path / "data.csv", index=False)
+    model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 3, 8))).fit(table, y)
+    skops.io.dump(model, tmp_path / "model.skops")
+    told = ["--target", "target", "--model", str(tmp_path / "model.skops")]
+    run = tmp_path / "run"
+    assert main(["audit", str(tmp_path / "data.csv"), *told, "--run-dir", str(run)]) == 0
+    found = leakscope.erase(run, records=[6])
+    assert found.exposed_before is None
+    assert "of the whole, fitted again on parts" in found.warnings[-1]
+    together = leakscope.compose(run, run)
+    assert together.untrusted == len(y)
+    assert "releases 1, 2 learn beside the coefficients" in together.warnings[0]

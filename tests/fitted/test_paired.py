@@ -34,6 +34,7 @@ from leakscope.fitted.from_sklearn import no_laws
 from leakscope.fitted.margins import Corner
 from leakscope.fitted.paired import FAMILIES, PairedModel, Pairs, family_of
 from leakscope.fitted.paired_laws import (
+    _as_fitted,
     counted_as_said,
     leads,
     moments_of,
@@ -401,6 +402,22 @@ def test_variances_are_weighed_as_far_as_records_are_alike() -> None:
     assert prior == pytest.approx(8.0, rel=0.1)
     errors = [np.mean(np.log(some / true) ** 2) for some in (found, drawn)]
     assert errors[0] < 0.6 * errors[1]
+
+
+def test_records_that_every_part_has_show_no_shift_of_their_own() -> None:
+    rng = np.random.default_rng(0)
+    inside = rng.random((64, 300)) < 0.95
+    inside[:, :40], inside[:, 40:50] = True, False
+    shift, noise = np.linspace(0.5, 2.0, 300), rng.normal(size=(64, 300))
+    pairs = Pairs(inside, noise, noise + shift)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert _as_fitted(pairs, moments_of(pairs))
+        # Another shift than the fits' own answers show.
+        other = Pairs(inside, noise + 0.5 * inside * shift, noise + shift)
+        assert not _as_fitted(other, moments_of(other))
+        nobody = Pairs(np.ones_like(inside), noise, noise + shift)
+        assert not _as_fitted(nobody, moments_of(nobody))
 
 
 def test_a_family_that_errs_is_trusted_only_where_refits_mend_it(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,30 +14,54 @@ from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.feature_selection import SelectFromModel, SelectKBest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_selection import SelectFromModel, SelectKBest, f_regression
+from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
-from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier, RidgeCV
+from sklearn.linear_model import (
+    Lasso,
+    LogisticRegression,
+    LogisticRegressionCV,
+    Ridge,
+    RidgeClassifier,
+    RidgeCV,
+)
 from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.pipeline import make_pipeline
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
+    KBinsDiscretizer,
     OneHotEncoder,
     PolynomialFeatures,
     QuantileTransformer,
     StandardScaler,
     TargetEncoder,
 )
+from sklearn.svm import LinearSVC
 from small_data import regression, two_classes
 
 import leakscope
 from leakscope import fitted, measures
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
-from leakscope.fitted import held_sets
-from leakscope.fitted.paired import PairedModel
-from leakscope.fitted.refits import WholeFit, fit_again, fresh_copy, parts_of, score_records
+from leakscope.fitted import fitted_laws, held_sets
+from leakscope.fitted.fitted_laws import FEW_MOVED
+from leakscope.fitted.paired import SMOOTH, PairedModel
+from leakscope.fitted.problem import NoLawsError, NotOptimalError
+from leakscope.fitted.refits import (
+    FIRST_REFITS,
+    HARDLY,
+    REFITS,
+    WholeFit,
+    fit_again,
+    fresh_copy,
+    parts_of,
+    score_records,
+)
 from leakscope.subjects import opened
 from leakscope.subjects.fit.changes import advised
+from leakscope.subjects.fit.subject import LEAST_TRUSTED, MOST_MOVED_SHARE, MOST_SURER
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -99,9 +125,33 @@ def test_a_search_that_changes_how_sure_a_classifier_is_goes_to_models_of_halves
         cv=3,
     )
     X, y = X[::3, :4], np.where(np.arange(190) % 9 == 0, 1 - y[::3], y[::3])
-    assert WholeFit.of(search.fit(X, y), X, y).surer() == pytest.approx(
-        _spreads(search, X, y), rel=1e-6
+    surer = WholeFit.of(search.fit(X, y), X, y).surer()
+    assert surer == pytest.approx(_spreads(search, X, y), rel=1e-6)
+    assert surer > MOST_SURER
+    result = leakscope.audit(X, y, model=search, models=4)
+    assert result.subject == "training"
+    told = f"(the settings that a search chose) makes the model up to {surer:.1f} times as sure"
+    assert told in result.warnings[0]
+    assert "With the choice held (LogisticRegression, C=" in result.warnings[0]
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_what_makes_a_classifier_surer_is_named_and_held_only_where_steps_stay() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = StandardScaler().fit_transform(X[::3, :4]), y[::3]
+    how = {"class_weight": "balanced", "cv": 3, "solver": "newton-cholesky", "tol": 1e-8}
+    model = LogisticRegressionCV(Cs=[1e-3, 1e3], **how).fit(X, y)
+    result = leakscope.audit(X, y, model=model, models=4)
+    assert (
+        "chosen from the records (the penalty that cross-validation chose) makes"
+        in (result.warnings[0])
     )
+    search = GridSearchCV(
+        make_pipeline(SelectKBest(k=5), LogisticRegression()), {"selectkbest__k": [3, 30]}, cv=3
+    )
+    result = leakscope.audit(NOISE, LABELS, model=search.fit(NOISE, LABELS), models=4)
+    assert result.subject == "training"
+    assert "With the choice held" not in result.warnings[0]
 
 
 def _spreads(search: Any, X: Any, y: Any) -> float:
@@ -243,6 +293,173 @@ def test_a_target_encoder_is_answered_where_it_is_fitted_on_these_records() -> N
     assert "(TargetEncoder) codes the records that it is fitted on otherwise" in result.warnings[0]
     with pytest.raises(InputError, match="a target encoder"):
         leakscope.audit(CODES[::-1], LABELS, model=model)
+
+
+def test_a_step_is_blamed_only_where_it_codes_its_own_records_otherwise() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    fewer = make_pipeline(StandardScaler(), Ridge(1.0)).fit(X[:-5], y[:-5])
+    for how in (fitted.from_sklearn, fitted.laws_of):
+        with pytest.raises(NotOptimalError, match="without some of these records"):
+            how(fewer, X, y)
+    with pytest.raises(InputError, match="without some of these records"):
+        leakscope.audit(X, y, model=fewer, models=4)
+    # A target encoder with other folds each time: by its means it was fitted on these records.
+    model = make_pipeline(TargetEncoder(cv=KFold(3, shuffle=True)), StandardScaler(), Ridge(1.0))
+    with pytest.raises(NoLawsError, match=r"\(TargetEncoder\) codes"):
+        fitted.from_sklearn(clone(model).fit(CODES, LABELS), CODES, LABELS)
+    with pytest.raises(NotOptimalError, match="without some of these records"):
+        fitted.from_sklearn(clone(model).fit(CODES[5:], LABELS[5:]), CODES, LABELS)
+    # With folds of its own it makes the same again, and other coefficients are seen.
+    model = make_pipeline(TargetEncoder(cv=KFold(3)), Ridge(1.0)).fit(CODES, LABELS)
+    model[-1].coef_ *= 1.01
+    with pytest.raises(NotOptimalError):
+        fitted.from_sklearn(model, CODES, LABELS)
+
+
+def test_a_solver_for_sparse_features_may_stop_by_its_own_rule() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    model = make_pipeline(KBinsDiscretizer(5, strategy="uniform"), RidgeClassifier(0.1))
+    assert fitted.from_sklearn(clone(model).fit(X, y), X, y).records == len(y)
+    with pytest.raises(NotOptimalError):
+        fitted.from_sklearn(clone(model).fit(X[:-1], y[:-1]), X, y)
+    model = make_pipeline(OneHotEncoder(), RidgeClassifier(0.01)).fit(X, y)
+    with pytest.raises(NoLawsError, match="stopped too far from the optimum"):
+        fitted.from_sklearn(model, X, y)
+
+
+def test_what_is_frozen_is_not_answered_by_models_that_keep_it() -> None:
+    plain = LogisticRegression().fit(NOISE, LABELS)
+    calibrated = CalibratedClassifierCV(FrozenEstimator(plain)).fit(NOISE, LABELS)
+    expected = leakscope.audit(NOISE, LABELS, model=plain)
+    result = leakscope.audit(NOISE, LABELS, model=calibrated, models=4)
+    assert result.subject == "fit"
+    assert result.advantage.mean() == pytest.approx(expected.advantage.mean())
+    assert not result.trusted.any()
+    # Shadow models fit what is frozen again.
+    shadows = fitted.shadow_models(calibrated, NOISE, LABELS, models=2, random_state=0)
+    rows = shadows.trained_on[0]
+    alone = LogisticRegression().fit(NOISE[rows], LABELS[rows])
+    assert shadows.scores[0] == pytest.approx(score_records(alone, NOISE, LABELS), abs=0.02)
+    forest = FrozenEstimator(RandomForestClassifier(5).fit(NOISE, LABELS))
+    with pytest.raises(InputError, match=r"frozen \(RandomForestClassifier\) as it was fitted"):
+        leakscope.audit(NOISE, LABELS, model=forest, models=4)
+    stepped = make_pipeline(FrozenEstimator(PCA(4).fit(NOISE)), RandomForestClassifier(5))
+    result = leakscope.audit(NOISE, LABELS, model=stepped.fit(NOISE, LABELS), models=4)
+    assert "What is frozen (PCA) stays as it was fitted" in " ".join(result.warnings)
+
+
+@pytest.mark.parametrize("more", [{"min_frequency": 6}, {"max_categories": 20}])
+def test_rare_categories_in_one_column_are_not_paired(more: Any) -> None:
+    """One record that leaves may make its category rare, which no turned answer knows."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 60, (300, 1)).astype(float)
+    y = X[:, 0] % 7 + rng.normal(size=300)
+    encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", **more)
+    model = make_pipeline(encoder, Ridge(0.1)).fit(X, y)
+    assert WholeFit.of(model, X, y).found.merges_rare
+    laws = fitted.laws_of(model, X, y)
+    assert laws.moved_share > FEW_MOVED
+    assert not isinstance(laws.described, PairedModel)
+    result = leakscope.audit(X, y, model=model, models=4)
+    assert result.subject == "training"
+
+
+def test_a_search_over_several_kinds_goes_to_models_of_halves() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    for first, said in (
+        (Ridge(1.0), "(the settings that a search chose) moves"),
+        (Lasso(0.1), "KNeighborsRegressor on a part of the records, and Lasso on all of them"),
+    ):
+        kinds = {"kind": [first, KNeighborsRegressor(5)]}
+        search = GridSearchCV(Pipeline([("kind", first)]), kinds, cv=3).fit(X[:120], y[:120])
+        assert type(search.best_estimator_[-1]) is type(first)
+        result = leakscope.audit(X[:120], y[:120], model=search, models=4)
+        assert result.subject == "training"
+        assert said in result.warnings[0]
+    # By name, what would have been turned by the formula of another loss.
+    whole = WholeFit.of(LogisticRegression().fit(NOISE, LABELS), NOISE, LABELS)
+    other = LinearSVC(loss="hinge").fit(NOISE, LABELS)
+    model = PairedModel.of(whole, SMOOTH["LogisticRegression"])
+    monkey = replace(model, whole=_Other(**vars(whole), instead=other))
+    with pytest.raises(NoLawsError, match="a search chose LinearSVC on a part"):
+        monkey.pairs(0.5)
+
+
+@dataclass(frozen=True, eq=False)
+class _Other(WholeFit):
+    """Whose parts are fitted by another estimator."""
+
+    instead: Any = None
+
+    def fitted_on(self, rows: Any) -> tuple[Any, Any]:
+        return self.instead, self.X
+
+
+class Slow(BaseEstimator, TransformerMixin):  # type: ignore[misc]
+    """A step that waits, as for the processes of a search."""
+
+    def fit(self, X: Any, y: Any = None) -> Slow:
+        time.sleep(0.03)
+        self.seen_ = len(X)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return X
+
+
+def test_fits_of_the_whole_are_timed_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = load_diabetes(return_X_y=True)
+    model = make_pipeline(Slow(), PCA(4), Ridge(1.0)).fit(X, y)
+    monkeypatch.setattr(fitted_laws, "MOST_SECONDS", 0.03 * 256)
+    assert not isinstance(fitted.laws_of(model, X, y).described, PairedModel)
+    quick = make_pipeline(PCA(4), Ridge(1.0)).fit(X, y)
+    assert isinstance(fitted.laws_of(quick, X, y).described, PairedModel)
+
+
+def test_what_may_jump_is_looked_at_again() -> None:
+    """Six features of eight tell nothing, so that refits of a few halves choose the same two."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 8))
+    y = 10.0 * X[:, 0] + 10.0 * X[:, 1] + rng.normal(size=400)
+    for step, refits in (
+        (StandardScaler(), FIRST_REFITS),
+        (SelectKBest(f_regression, k=2), REFITS),
+    ):
+        model = make_pipeline(step, Ridge(1.0)).fit(X, y)
+        moved = WholeFit.of(model, X, y).moved(np.full(400, 1.0), 0.5)
+        assert moved.size.max() < HARDLY
+        assert moved.refits == refits
+
+
+def test_fits_of_the_whole_that_hardly_any_trust_go_to_models_of_halves() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    model = make_pipeline(StandardScaler(), PolynomialFeatures(2), RidgeCV(np.logspace(-4, 4, 9)))
+    laws = fitted.laws_of(model.fit(X[:80], y[:80]), X[:80], y[:80])
+    assert isinstance(laws.described, PairedModel)
+    assert laws.moved_share > MOST_MOVED_SHARE
+    assert laws.trusted.mean() < LEAST_TRUSTED
+    assert leakscope.audit(X[:80], y[:80], model=model, models=4).subject == "training"
+
+
+def test_erasing_and_composing_keep_the_one_fit() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 3, 8)))
+    result = leakscope.audit(X, y, model=clone(model).fit(X, y))
+    assert result.details.models is not None
+    rest = np.delete(np.arange(442), 6)
+    found = leakscope.erase(result, records=[5], after=clone(model).fit(X[rest], y[rest]))
+    assert found.found == "other records"
+    assert found.lacking == [6]
+    assert found.effect is not None
+    # The audit's numbers are of the whole, those of one fit are others.
+    assert found.exposed_before is None
+    assert "of the whole, fitted again on parts" in found.warnings[-1]
+    plain = leakscope.audit(X, y, model=make_pipeline(StandardScaler(), Ridge(1.0)).fit(X, y))
+    assert leakscope.erase(plain, records=[6]).exposed_before is not None
+    together = leakscope.compose(result, plain)
+    assert together.untrusted == 442
+    assert "what the model of release 1 learns beside the coefficients" in together.warnings[0]
+    assert leakscope.compose(plain, plain).untrusted < 442
 
 
 def test_advice_prices_and_checks_the_whole() -> None:

@@ -124,7 +124,7 @@ def compose(
         provenance={**provenance, "check": found.check},
         assumptions=[AssumptionEntry(**entry) for entry in assumptions],
         timing={"compose": time.perf_counter() - start},
-        warnings=_warnings(audits, trusted, rows),
+        warnings=_warnings(audits, trusted, rows, found.why),
         releases=[_entry(audit, name) for audit, name in named],
         largest=float(advantage.max()),
         median=float(np.median(advantage)),
@@ -219,14 +219,18 @@ def _entry(audit: Audit, name: str) -> ReleaseEntry:
     )
 
 
-def _warnings(audits: list[Audit], trusted: NDArray[np.bool_], rows: NDArray[np.intp]) -> list[str]:
+def _warnings(
+    audits: list[Audit], trusted: NDArray[np.bool_], rows: NDArray[np.intp], why: str
+) -> list[str]:
     found = []
     doubtful = int(np.count_nonzero(~trusted))
     if doubtful:
+        usual = (
+            "they are not trusted in one release, or a few other records cause much of the "
+            "variation between the releases"
+        )
         found.append(
-            f"{doubtful} of {len(trusted)} records are not trusted together: they are not trusted "
-            "in one release, or a few other records cause much of the variation between the "
-            "releases."
+            f"{doubtful} of {len(trusted)} records are not trusted together: {why or usual}."
         )
     if any(audit.basis == "assumed" for audit in audits):
         found.append("the noise of a stand-in is assumed, and with it the level of every number.")

@@ -112,7 +112,7 @@ def level_of(
     >>> rows = rows_for_level(scores, np.ones(300, dtype=bool))
     >>> twice = tuple(np.full((300, 4), x) for x in (0.0, 1.0, 2.0, 1.0))
     >>> level = level_of(scores, inside, rows, twice, tabulated, 300.0, rng, 100)
-    >>> bool(0.5 < level.of(np.arange(300)).mean() < 0.7)
+    >>> bool(0.4 < level.of(np.arange(300)).mean() < 0.6)
     True
     """
     hardness, parts = scores.mean(axis=0), _parts(len(rows))

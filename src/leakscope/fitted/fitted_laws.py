@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
@@ -100,7 +99,7 @@ NO_NOISE_ON_LABELS = "A label takes no normal noise; leave answer_noise at 0."
 LED_WARNED = 0.01
 
 # Where what is learned beside the coefficients moves more records than this, the whole is fitted on
-# parts, and checked by about so many refits, if that takes no more seconds of the processor.
+# parts, and checked by about so many refits, if that takes no more seconds by the clock.
 FEW_MOVED, CHECKED_BY, MOST_SECONDS = 0.05, 80, 60.0
 
 
@@ -484,7 +483,9 @@ def laws_of(
     except InputError:
         # A part of the records determines no fit.
         return laws
-    return paired if paired.trusted.sum() > laws.trusted.sum() else laws
+    if paired.trusted.sum() <= laws.trusted.sum():
+        return laws
+    return replace(paired, moved_by_refits=laws.moved_by_refits)
 
 
 def _laws_of_pairs(
@@ -504,16 +505,15 @@ def _as_a_whole(model: FittedModel, laws: FittedLaws) -> PairedModel | None:
     if laws.question != "pool" or model.whole is None:
         return None
     family = whole_family_of(model.whole.found.inner)
-    if family is None or laws.moved_share <= FEW_MOVED:
+    if family is None or laws.moved_share <= FEW_MOVED or model.whole.found.merges_rare:
         return None
     if laws.observes not in (family.observes, "residual"):
         return None
-    begin = time.process_time()
     try:
         found = PairedModel.of(model.whole, family)
     except InputError:
         return None
-    seconds = time.process_time() - begin
+    seconds = float(np.median(model.whole.took))
     return found if seconds * (found.fits + CHECKED_BY) <= MOST_SECONDS else None
 
 

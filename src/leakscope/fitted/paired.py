@@ -190,6 +190,21 @@ def whole_family_of(inner: Any) -> Family | None:
     return _in_tables(inner, SMOOTH)
 
 
+def _turn_alike(one: Any, other: Any) -> bool:
+    """Whether the answers of two estimators turn by one rule, as where a search chose both."""
+    if type(one) is type(other) and family_of(one) is family_of(other):
+        return True
+    first, second = (
+        {
+            (found.turned, found.observes, found.corner, found.counted)
+            for found in (family_of(each), whole_family_of(each))
+            if found is not None
+        }
+        for each in (one, other)
+    )
+    return not first.isdisjoint(second)
+
+
 def _in_tables(inner: Any, *tables: dict[str, Family]) -> Family | None:
     for name in class_names(inner):
         for table in tables:
@@ -357,6 +372,12 @@ class PairedModel:
                 )
             inside[number, rows] = True
             inner, design = self.whole.fitted_on(rows)
+            if not _turn_alike(inner, self.whole.found.inner):
+                raise NoLawsError(
+                    f"a search chose {type(inner).__name__} on a part of the records, and "
+                    f"{type(self.whole.found.inner).__name__} on all of them, whose answers change "
+                    "in other ways."
+                )
             features = design.toarray() if hasattr(design, "toarray") else np.asarray(design)
             own = score_records(inner, features, self.whole.y)
             try:

@@ -496,11 +496,16 @@ def _as_fitted(pairs: Pairs, found: Moments) -> bool:
     A step that chooses features by the labels may choose others when one record leaves.  No turned
     answer knows that, and refits of twenty records see it of few.
     """
-    count, inside = pairs.inside.sum(axis=0), pairs.inside
-    mean_in = np.where(inside, pairs.own, 0.0).sum(axis=0) / count
-    mean_out = np.where(inside, 0.0, pairs.own).sum(axis=0) / (pairs.fits - count)
-    error = np.sqrt(found.sd_in**2 / count + found.sd_out**2 / (pairs.fits - count))
-    seen, said = (mean_in - mean_out) / error, found.shift / error
+    # A record that is in all parts, or in none, shows no shift.
+    both = pairs.inside.any(axis=0) & ~pairs.inside.all(axis=0)
+    if not both.any():
+        return False
+    inside, own = pairs.inside[:, both], pairs.own[:, both]
+    count = inside.sum(axis=0)
+    mean_in = np.where(inside, own, 0.0).sum(axis=0) / count
+    mean_out = np.where(inside, 0.0, own).sum(axis=0) / (pairs.fits - count)
+    error = np.sqrt(found.sd_in[both] ** 2 / count + found.sd_out[both] ** 2 / (pairs.fits - count))
+    seen, said = (mean_in - mean_out) / error, found.shift[both] / error
     ratio = float(seen @ said / max(said @ said, 1e-300))
     apart = float(np.mean((seen - said) ** 2))
     return bool(1.0 / OWN_RATIO <= ratio <= OWN_RATIO and apart <= OWN_APART)

@@ -77,6 +77,8 @@ ALL_OF_IT = 1e-6
 # them are to each other, and these no further than this share.
 SAME_FIT = 0.02
 SAME_REFITS, MOST_APART = 5, 0.1
+# Transformed records differ where they are further apart than this, beside their own size.
+SAME = 1e-9
 
 _GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 
@@ -102,6 +104,8 @@ class Unwrapped:
         What was taken for granted on the way.
     trials
         How many fits a search makes each time.
+    frozen
+        Whether the innermost estimator was fitted before what lies around it, which keeps it.
     """
 
     inner: Any
@@ -111,6 +115,7 @@ class Unwrapped:
     calibrated: bool
     assumptions: tuple[Assumption, ...]
     trials: int = 1
+    frozen: bool = False
 
     @property
     def penalty_chosen(self) -> bool:
@@ -119,30 +124,47 @@ class Unwrapped:
         return any(k.endswith("CV") or k == "BayesianRidge" for k in own)
 
     @property
-    def may_jump(self) -> bool:
-        """Whether something is chosen: settings, features, or by a step that is not known here."""
-        parts = [
+    def parts(self) -> list[Any]:
+        """The steps, and the estimators in their parameters."""
+        return [
             part
             for step in self.steps
             for part in (step, *getattr(step, "get_params", dict)(deep=True).values())
             if hasattr(part, "fit")
         ]
+
+    @property
+    def merges_rare(self) -> bool:
+        """Whether a step has one column for all rare categories: a record may make one rare."""
+        names = ("min_frequency", "max_categories")
+        return any(getattr(part, name, None) is not None for part in self.parts for name in names)
+
+    @property
+    def may_jump(self) -> bool:
+        """Whether something is chosen: settings, features, or by a step that is not known here."""
+        parts = self.parts
         known = all(type(part).__module__.startswith("sklearn.") for part in parts)
         chooses = any(hasattr(part, "get_support") for part in parts)
         return self.searched or self.penalty_chosen or chooses or not known
 
     @property
+    def choices(self) -> tuple[str, ...]:
+        """What ``fit`` chooses among several settings, in words."""
+        names = ["the settings that a search chose"] if self.searched else []
+        if self.penalty_chosen:
+            evidence = "BayesianRidge" in class_names(self.inner)
+            by = "the evidence" if evidence else "cross-validation"
+            names.append(f"the penalty that {by} chose")
+        return tuple(names)
+
+    @property
     def learned(self) -> tuple[str, ...]:
         """What ``fit`` learns from the records beside the optimum, in words."""
         names = [type(step).__name__ for step in self.steps]
-        if self.searched:
-            names.append("the settings that a search chose")
+        names += self.choices
         if self.calibrated:
             names.append("the calibration map")
         kinds = class_names(self.inner)
-        if self.penalty_chosen:
-            by = "the evidence" if "BayesianRidge" in kinds else "cross-validation"
-            names.append(f"the penalty that {by} chose")
         if isinstance(getattr(self.inner, "class_weight", None), str):
             names.append("balanced class weights")
         if "GaussianProcessRegressor" in kinds:
@@ -157,7 +179,7 @@ def unwrapped(estimator: Any, X: Any) -> Unwrapped:
     """Take off pipelines, searches and calibration."""
     steps: list[Any] = []
     assumptions: list[Assumption] = []
-    searched, calibrated, trials = False, False, 1
+    searched, calibrated, trials, frozen = False, False, 1, False
     for _ in range(20):
         names = class_names(estimator)
         if "Pipeline" in names:
@@ -168,9 +190,10 @@ def unwrapped(estimator: Any, X: Any) -> Unwrapped:
             trials *= _trials(estimator)
             estimator, searched = estimator.best_estimator_, True
         elif "CalibratedClassifierCV" in names:
+            frozen = frozen or estimator.cv == "prefit"
             estimator, calibrated = _one_calibrated(estimator, assumptions), True
         elif "FrozenEstimator" in names:
-            estimator = estimator.estimator
+            estimator, frozen = estimator.estimator, True
         elif _only_decides(estimator, names):
             estimator = getattr(estimator, "estimator_", estimator.estimator)
         elif "OneVsRestClassifier" in names:
@@ -178,7 +201,8 @@ def unwrapped(estimator: Any, X: Any) -> Unwrapped:
         else:
             trials *= _trials(estimator)
             notes = tuple(assumptions)
-            return Unwrapped(estimator, X, tuple(steps), searched, calibrated, notes, trials)
+            told = searched, calibrated, notes, trials, frozen
+            return Unwrapped(estimator, X, tuple(steps), *told)
     raise InputError("The estimator is wrapped more than twenty times; pass the inner one.")
 
 
@@ -479,6 +503,9 @@ class WholeFit:
     seen: dict[tuple[float, bool], list[tuple[FloatArray, FloatArray]]] = field(
         default_factory=dict, repr=False
     )
+    # The seconds that each fit of the whole took by the clock: a search may have processes of its
+    # own, whose time is nobody's here.
+    took: list[float] = field(default_factory=list, repr=False)
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, weights: npt.ArrayLike | None = None) -> WholeFit:
@@ -535,7 +562,10 @@ class WholeFit:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return self._fitted_on(rows)
+                begin = time.perf_counter()
+                found = self._fitted_on(rows)
+                self.took.append(time.perf_counter() - begin)
+                return found
         except InputError:
             raise
         except Exception as error:  # of the user's own steps: whatever they raise
@@ -550,7 +580,9 @@ class WholeFit:
         from sklearn.utils import _safe_indexing
 
         found, part, design = self.found, _safe_indexing(self.X, rows), self.X
-        if found.searched or (found.calibrated and self.estimator is not found.inner):
+        around = found.searched or (found.calibrated and self.estimator is not found.inner)
+        # Around what is frozen nothing would fit that again.
+        if around and not found.frozen:
             fresh = _unknown_ignored(clone(self.estimator))
             fresh.fit(part, self.y[rows], **self._weights_by_name(rows))
             again = unwrapped(fresh, self.X)
@@ -562,6 +594,40 @@ class WholeFit:
         fresh = _from_a_start(clone(found.inner))
         fit_again(fresh, found.inner, part, self.y[rows], self._part_of_weights(rows))
         return fresh, design
+
+    def coded_otherwise(self) -> tuple[str, Any] | None:
+        """The first step whose ``fit_transform`` makes other numbers than its ``transform``.
+
+        With what then reaches the innermost estimator; None for that where it is another each time.
+        None altogether where there is no such step, or where it or one before it was not fitted on
+        these records: fitted on them again, it makes something else of them.
+        """
+        from sklearn.base import clone
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                given = self.X
+                for place, step in enumerate(self.found.steps):
+                    fresh = clone(step)
+                    own, made = fresh.fit_transform(given, self.y), step.transform(given)
+                    if not same_numbers(fresh.transform(given), made):
+                        return None
+                    if not same_numbers(own, made):
+                        twice = [self._as_coded(given, place) for _ in range(2)]
+                        return type(step).__name__, twice[0] if same_numbers(*twice) else None
+                    given = made
+        except Exception:  # of the user's own steps: whatever they raise
+            return None
+        return None
+
+    def _as_coded(self, given: Any, first: int) -> Any:
+        """What the steps from this one on make of records as they are fitted on them."""
+        from sklearn.base import clone
+
+        for step in self.found.steps[first:]:
+            given = clone(step).fit_transform(given, self.y)
+        return given
 
     def scores(self, rows: Rows) -> FloatArray:
         """The scores of all records where everything is fitted on these rows only."""
@@ -667,8 +733,12 @@ class WholeFit:
         return max(spreads) / max(min(spreads), 1e-300)
 
 
-def fits_the_same(whole: WholeFit) -> bool:
-    """Whether a fit on all records gives the released scores again."""
+def fits_the_same(whole: WholeFit, at_most: float | None = None) -> bool:
+    """Whether a fit on all records gives the released scores again.
+
+    ``at_most`` is the share of their spread by which one fit may differ; by default several are
+    made of a solver that stops early by chance.
+    """
     with warnings.catch_warnings():
         # Fitted on a frame and asked with its numbers: the columns are the same.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
@@ -676,13 +746,33 @@ def fits_the_same(whole: WholeFit) -> bool:
     everybody = np.arange(len(whole.y))
     refits = [whole.scores(everybody)]
     spread = max(float(np.std(refits[0])), 1e-300)
-    apart, allowed = _apart(released, refits[0]), SAME_FIT * spread
+    apart = _apart(released, refits[0])
+    if at_most is not None:
+        return apart <= at_most * spread
+    allowed = SAME_FIT * spread
     if apart > allowed:
         refits += [whole.scores(everybody) for _ in range(SAME_REFITS - 1)]
         apart = min(_apart(released, each) for each in refits)
         by_chance = max(_apart(*two) for two in combinations(refits, 2))
         allowed = max(allowed, min(by_chance, MOST_APART * spread))
     return apart <= allowed
+
+
+def same_numbers(first: Any, second: Any) -> bool:
+    """Whether two tables are the same, but for rounding of the largest number."""
+    first, second = (
+        each.toarray() if hasattr(each, "toarray") else np.asarray(each) for each in (first, second)
+    )
+    if first.shape != second.shape:
+        return False
+    if first.dtype.kind not in "fiub" or second.dtype.kind not in "fiub":
+        return bool(np.array_equal(first, second))
+    first, second = (np.asarray(each, dtype=np.float64) for each in (first, second))
+    known = ~np.isnan(second)
+    if not np.array_equal(known, ~np.isnan(first)):
+        return False
+    size = max(float(np.abs(second[known]).max(initial=0.0)), 1e-300)
+    return bool(np.abs(first[known] - second[known]).max(initial=0.0) <= SAME * size)
 
 
 def _apart(one: FloatArray, other: FloatArray) -> float:

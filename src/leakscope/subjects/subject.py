@@ -259,12 +259,14 @@ class PassedOnError(InputError):
 class Together:
     """Both joint laws of what several releases answer about each person.
 
-    ``trusted`` says who passed the ``check`` of these laws together.
+    ``trusted`` says who passed the ``check`` of these laws together; ``why`` why nobody's numbers
+    are trusted, in words, where that is known before.
     """
 
     pair: LawPair
     trusted: NDArray[np.bool_]
     check: str
+    why: str = ""
 
 
 class LawsNotStoredError(InputError):

@@ -18,7 +18,14 @@ from leakscope.fitted.erasure import EXPLAINED, Erased, both_published, erased, 
 from leakscope.fitted.from_sklearn import stops_at
 from leakscope.fitted.paired import Described
 from leakscope.fitted.problem import FittedModel
-from leakscope.fitted.refits import Unwrapped, penalty_of, score_records, unwrapped
+from leakscope.fitted.refits import (
+    SAME,
+    Unwrapped,
+    penalty_of,
+    same_numbers,
+    score_records,
+    unwrapped,
+)
 from leakscope.results.audit import EXPOSED_ABOVE
 from leakscope.results.erasure import Found, MoreExposed, Trace
 from leakscope.subjects.laws import MEASURES
@@ -27,8 +34,6 @@ from leakscope.subjects.subject import ErasedModel
 if TYPE_CHECKING:
     from leakscope.subjects.fit.subject import Fit
 
-# Transformed records differ where they are further apart than this, beside their own size.
-SAME = 1e-9
 # Nearer to the fit without the records than this share of their effect, and a solver that stopped
 # early is what keeps it away.
 NEAR = 0.3
@@ -36,6 +41,10 @@ NUMBERS = (
     "effect", "left", "trace", "distance", "gradient_rest", "gradient_all", "penalty_factor",
     "penalty_kept",
 )  # fmt: skip
+WITHHELD = (
+    "How exposed those who stay are before and after is not said: the audit's numbers are of the "
+    "whole, fitted again on parts of the records; audit the model after, and compare."
+)
 # Records that are told of as more exposed, and by how much they are at least.
 TOLD, RISE = 5, 0.005
 
@@ -44,7 +53,8 @@ def erased_fit(fit: Fit, units: NDArray[np.intp], after: Any | None) -> ErasedMo
     """The exact fit without some records, or groups with all of theirs, or ``after`` beside it."""
     codes = fit.described.codes
     if codes is None:
-        return _without_rows(fit, units, after)
+        found = _without_rows(fit, units, after)
+        return replace(found, notes=(*found.notes, *(WITHHELD,) * fit.of_the_whole))
     found = _without_rows(fit, np.flatnonzero(np.isin(codes, units)), after)
     if found.lacking is None:
         return found
@@ -60,7 +70,8 @@ def _without_rows(fit: Fit, rows: NDArray[np.intp], after: Any | None) -> Erased
     if fit.whole.lacks_a_class(left):
         raise InputError("A whole class would leave with these records; train another model.")
     exact = _exact(fit, left)
-    stay = _who_stays(fit, left, exact)
+    # Laws of fits of the whole are not those of one fit, before and after.
+    stay = {} if fit.of_the_whole else _who_stays(fit, left, exact)
     if after is None:
         told = {**stay, **_both(fit, rows, exact)}
         return ErasedModel(exact, made=True, found="erased", lacking=rows, told=told)
@@ -288,28 +299,17 @@ def _steps(fit: Fit, left: NDArray[np.intp], now: Unwrapped) -> list[Trace]:
             found.append(Trace(part=name, saw=None, words=words))
             given = made
             continue
-        if _same(part, every):
+        if same_numbers(part, every):
             found.append(Trace(part=name, saw=False, words="it is the same with and without them"))
-        elif _same(made, part):
+        elif same_numbers(made, part):
             found.append(Trace(part=name, saw=False, words="it is that of the records that stay"))
-        elif _same(made, every):
+        elif same_numbers(made, every):
             found.append(Trace(part=name, saw=True, words="it was fitted with them"))
         else:
             words = "it is neither that of the records that stay nor that of all"
             found.append(Trace(part=name, saw=None, words=words))
         given = made
     return found
-
-
-def _same(first: Any, second: Any) -> bool:
-    first, second = (
-        each.toarray() if hasattr(each, "toarray") else np.asarray(each) for each in (first, second)
-    )
-    if first.shape != second.shape:
-        return False
-    if first.dtype.kind not in "fiub" or second.dtype.kind not in "fiub":
-        return bool(np.array_equal(first, second))
-    return bool(np.abs(first - second).max() <= SAME * max(float(np.abs(second).max()), 1e-300))
 
 
 def _penalty_trace(before: Unwrapped, now: Unwrapped, without: Unwrapped) -> Trace:

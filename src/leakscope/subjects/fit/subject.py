@@ -199,6 +199,10 @@ class Fit(Subject):
             if estimator is None and isinstance(described, FittedModel)
             else described.whole or WholeFit.of(estimator, X, y, sample_weight)
         )
+        # What the laws are got from: where what it learns moves with the records, the whole paired.
+        self.lawful: Described = described
+        # Whether that is so, here or in the audit that this is opened again from.
+        self.of_the_whole = False
         self._set_basis()
         self.fitted_laws: fitted.FittedLaws | None = None
         # Without noise, where they had to be looked at before they were asked for.
@@ -207,7 +211,7 @@ class Fit(Subject):
         self.read = read
 
     def _set_basis(self) -> None:
-        if isinstance(self.described, PairedModel) and not self.described.family.counted:
+        if isinstance(self.lawful, PairedModel) and not self.lawful.family.counted:
             self.basis = "measured"
 
     # How it comes about.
@@ -284,12 +288,21 @@ class Fit(Subject):
             getattr(asked.chosen, name) == getattr(MODEL_DEFAULTS, name) for name in ASKED_OF_FIT
         )
         described = self.described
+        if isinstance(described, PairedModel) and described.whole.found.searched and usual:
+            # Only fits of parts show whether the search stays with one kind of model.
+            with stage("laws"):
+                try:
+                    self._plain_laws = self._laws_of_fit()
+                except NoLawsError as error:
+                    raise PassedOnError(f"the laws of one fit do not hold: {error}") from error
+            return
         if not isinstance(described, FittedModel) or described.whole is None:
             return
-        if not usual or asked.sample_weight is not None:
+        if not usual or asked.sample_weight is not None or described.whole.found.frozen:
+            # Models of halves would keep what is frozen as it was fitted on all.
             return
         whole, learned = described.whole, ", ".join(described.whole.learned)
-        instead = _with_choice_held(whole)
+        chosen = " and ".join(whole.found.choices)
         if whole.found.calibrated:
             raise PassedOnError(
                 "the laws of one fit do not hold: the map that calibrates its answers is learned "
@@ -300,8 +313,8 @@ class Fit(Subject):
             if surer > MOST_SURER:
                 raise PassedOnError(
                     "the laws of one fit do not hold: what is chosen from the records "
-                    f"({whole.learned[-1]}) makes the model up to {surer:.1f} times as sure of its "
-                    f"answers in one half of them as in another.{instead}"
+                    f"({chosen}) makes the model up to {surer:.1f} times as sure of its "
+                    f"answers in one half of them as in another.{_with_choice_held(described)}"
                 )
         with stage("laws"):
             found = self._laws_of_fit()
@@ -313,7 +326,7 @@ class Fit(Subject):
             raise PassedOnError(
                 "the laws of one fit do not hold: what is learned beside the coefficients "
                 f"({learned}) moves {100 * found.moved_share:.0f}% of the scores from one half of "
-                f"the records to another.{instead}"
+                f"the records to another.{_with_choice_held(described)}"
             )
         self._plain_laws = found
 
@@ -518,6 +531,8 @@ class Fit(Subject):
         if chosen.file is not None and read_model(chosen.file).sha256 != told_digest:
             raise InputError(f"{chosen.file} is not the model that was audited; it has changed.")
         found = cls._named(read, prepared, chosen, usual, Asked(chosen=chosen).own)
+        paired = audit.details.models is not None
+        found.of_the_whole = paired and isinstance(found.described, FittedModel)
         # What was asked is stored as it was resolved.
         found.settings |= {
             "question": audit.question, "fraction": audit.fraction, "observes": audit.observes,
@@ -570,8 +585,9 @@ class Fit(Subject):
             found = (self._plain_laws or self._laws_of_fit()).noised(self.noise)
             self._require_numbers(found)
         self.fitted_laws = found
-        # What it learns may move with the records, so that the whole was fitted on parts.
-        self.described = found.described or self.described
+        self.lawful = found.described or self.described
+        paired = isinstance(self.lawful, PairedModel)
+        self.of_the_whole = paired and isinstance(self.described, FittedModel)
         self._set_basis()
         return laws_of_fit(found)
 
@@ -610,7 +626,7 @@ class Fit(Subject):
             penalties = penalty_sweep(self.named, found) if swept and self.named else []
             needed = noise_for(laws, MEASURES["advantage"], EXPOSED_ABOVE)
             answer_noise = float(np.hypot(self.noise, needed)) if needed else None
-            attackers = against_attackers(self.described, found, columns, self.noise)
+            attackers = against_attackers(self.lawful, found, columns, self.noise)
         order = np.lexsort((-columns["kl"], -columns["advantage"]))
         exposed = bool((columns["advantage"] >= EXPOSED_ABOVE).any())
         details = FitDetails(
@@ -619,11 +635,11 @@ class Fit(Subject):
             penalties=sorted(penalties, key=lambda entry: entry.factor),
             attackers=attackers,
             explanations=self._explained(found, order[:explain_first].tolist()),
-            fit=fit_facts(self.described, found),
+            fit=fit_facts(self.lawful, found),
             one_threshold=one_threshold_of(found),
             # Of laws that are counted no model is trained.
             models=found.diagnostics.rounds
-            if isinstance(self.described, PairedModel) and found.atoms is None
+            if isinstance(self.lawful, PairedModel) and found.atoms is None
             else None,
             corner=None if found.corner is None else _corner_of(found),
             few_valued=found.atoms is not None,
@@ -650,14 +666,13 @@ class Fit(Subject):
         if not rows:
             return []
         near: Neighbours | None
-        if isinstance(self.described, PairedModel):
-            near = reasons(self.described, laws, rows)
-        elif self.described.codes is None:
-            near = neighbours_of(self.described, rows, fraction=laws.fraction)
+        model = self.lawful
+        if isinstance(model, PairedModel):
+            near = reasons(model, laws, rows)
+        elif model.codes is None:
+            near = neighbours_of(model, rows, fraction=laws.fraction)
         else:
-            near = neighbours_of_people(
-                self.described, self.described.codes, rows, fraction=laws.fraction
-            )
+            near = neighbours_of_people(model, model.codes, rows, fraction=laws.fraction)
         if near is None:
             return []
         moved = laws.shift_in_sd
@@ -915,14 +930,24 @@ def _own_scaling(settings: AuditSettings) -> Scaling:
     return settings.scaling if "scaling" in settings.model_fields_set else "none"
 
 
-def _with_choice_held(whole: WholeFit) -> str:
+def _with_choice_held(model: FittedModel) -> str:
     """What to audit for laws of one fit and advice on the penalty, where this is chosen."""
-    named = penalty_of(whole.found.inner) if whole.chosen else None
-    if named is None or not 0.0 < named[1] < np.inf:
+    whole = model.whole
+    named = penalty_of(whole.found.inner) if whole is not None and whole.chosen else None
+    if whole is None or named is None or not 0.0 < named[1] < np.inf:
         return ""
-    kind = type(fresh_copy(whole.found.inner, penalty=named[1])).__name__
-    held = f"{kind}, {named[0]}={named[1]:.4g}"
-    return f" With the choice held ({held}) it has them, and `advise` can search its penalty."
+    held = fresh_copy(whole.found.inner, penalty=named[1])
+    if whole.found.steps:
+        # What they learn may move the scores all the same.
+        rest = model.with_whole(whole.changed(held, whole.found.design))
+        try:
+            moved = fitted.laws_of(rest, held=True).moved_share
+        except InputError:
+            return ""
+        if moved > MOST_MOVED_SHARE:
+            return ""
+    told = f"{type(held).__name__}, {named[0]}={named[1]:.4g}"
+    return f" With the choice held ({told}) it has them, and `advise` can search its penalty."
 
 
 def _not_needed(training: TrainingSettings) -> tuple[str, ...]:

@@ -59,7 +59,16 @@ def together(releases: Sequence[Fit], rows: Rows) -> Together:
         question=first.settings["question"],
         fraction=first.settings["fraction"],
     )
-    return Together(found.law_pair(), found.trusted, found.check)
+    whole = [place for place, release in enumerate(releases, start=1) if release.of_the_whole]
+    if not whole:
+        return Together(found.law_pair(), found.trusted, found.check)
+    several = "s" * (len(whole) > 1)
+    why = (
+        f"what the model{several} of release{several} {', '.join(map(str, whole))} learn"
+        f"{'' if several else 's'} beside the coefficients moves with the records, which is not "
+        "followed through several releases"
+    )
+    return Together(found.law_pair(), np.zeros_like(found.trusted), found.check, why)
 
 
 def _require_known(release: Fit, rows: Rows, place: int) -> None:

@@ -336,8 +336,9 @@ def tried(training: OwnTraining, forms: Sequence[Handed], seed: int) -> tuple[Ha
     ignores its rows is refused, and where it ignores its seed, that is said.  Where so few make it
     fail in every form, the models themselves will show what is wrong.
     """
+    kept_as_fitted = _frozen_told(training)
     if len(forms) == 1 and training.is_estimator:
-        return forms[0], []
+        return forms[0], kept_as_fitted
     records = len(forms[0].y)
     order = np.random.default_rng(seed).permutation(records)
     size = min(TRIED_ON, records // 2)
@@ -348,7 +349,7 @@ def tried(training: OwnTraining, forms: Sequence[Handed], seed: int) -> tuple[Ha
         try:
             first, _ = training.scores(few, labels, some[kept], seed=1)
             if training.is_estimator:
-                return each, []
+                return each, kept_as_fitted
             second, _ = training.scores(few, labels, others[kept], seed=1)
             third, _ = training.scores(few, labels, some[kept], seed=2)
         except TimeLimitError:
@@ -356,7 +357,31 @@ def tried(training: OwnTraining, forms: Sequence[Handed], seed: int) -> tuple[Ha
         except InputError:
             continue
         return each, _oddities(training.name, first, second, third)
-    return forms[0], []
+    return forms[0], kept_as_fitted
+
+
+def _frozen_told(training: OwnTraining) -> list[str]:
+    """What is said of parts that no training changes; one that predicts is refused."""
+    if not training.is_estimator:
+        return []
+    parts = [training.subject, *training.subject.get_params(deep=True).values()]
+    frozen = [
+        part.estimator
+        for part in parts
+        if any(kind.__name__ == "FrozenEstimator" for kind in type(part).__mro__)
+    ]
+    names = ", ".join(dict.fromkeys(type(part).__name__ for part in frozen))
+    if any(hasattr(part, "predict") for part in frozen):
+        raise InputError(
+            f"models of halves would keep what is frozen ({names}) as it was fitted, on whichever "
+            "records; give the estimator without FrozenEstimator."
+        )
+    if not frozen:
+        return []
+    return [
+        f"What is frozen ({names}) stays as it was fitted in every model; what it learned from "
+        "these records is not counted."
+    ]
 
 
 def _oddities(name: str, first: FloatArray, other: FloatArray, again: FloatArray) -> list[str]:
