@@ -862,6 +862,8 @@ def _told_of_refits(model: FittedModel, again: Moved | None) -> tuple[str, ...]:
         return ()
     learned = ", ".join(model.whole.learned)
     instead = "`leakscope audit --train` takes the whole"
+    if model.whole.found.frozen:
+        instead += " once it has no frozen part"
     if model.whole.chosen:
         instead += ", and the model with what was chosen held can be audited alone"
     if again.failure:
