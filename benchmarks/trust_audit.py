@@ -932,13 +932,15 @@ Of a training a number is the mean of a posterior from a few models, here 8 wher
 
 REMARKS = """\
 Remarks on **after**: of fits, people, processes and files no trusted record is surely off. Of the
-twelve settings that were made after the rules 1,104 of 2,239 records are trusted, and none of them
-is surely off; most of the others are right too, and untrusted: of one label in 200, and of a count
-of 5,000, the few records that the rest hang on are in half of the training sets. Of paired fits five records of 4,359 are, four of 2,107 of the settings that were held out; before it
-was 183 of 3,775, nearly all beside the corners of support vector machines (one reach for all fits,
-16 refits, copies of a record on the margin) and where few others decide (categories of three, a
-class of five). Of three corner settings (SVC on breast cancer and digits, SVR on friedman) *before*
-is by the attack that knows nothing of the laws alone, and its rates may be blamed too much.
+twelve settings that were made after the rules 1,104 of 2,239 records are trusted, and none of
+them is surely off; most of the others are right too, and untrusted: of one label in 200, and of a
+count of 5,000, the few records that the rest hang on are in half of the training sets. Of paired
+fits five records of 4,359 are, four of 2,107 of the settings that were held out; before it was
+183 of 3,775, nearly all beside the corners of support vector machines (one reach for all fits, 16
+refits, copies of a record on the margin) and where few others decide (categories of three, a
+class of five). Of three corner settings (SVC on breast cancer and digits, SVR on friedman)
+*before* is by the attack that knows nothing of the laws alone, and its rates may be blamed too
+much.
 
 A person's number is that of the best sum of their answers. What the laws say of the best test of
 all answers is what attacks on all of them reach (1.03 times on ridge with unlike rows, where it is
