@@ -48,7 +48,8 @@ def test_numbers_are_consistent(result):
     # Pinsker, and the paper's direction is the larger one at a single query.
     assert (frame["advantage"] <= np.sqrt(frame["kl"] / 2) + 1e-12).all()
     assert (frame["kl"] >= frame["kl_reverse"] * (1 - 1e-9)).all()
-    np.testing.assert_array_equal(measures.kl(result.law_pair()), result.kl)
+    # Measures that are made in one pass may be rounded otherwise.
+    np.testing.assert_allclose(measures.kl(result.law_pair()), result.kl, rtol=1e-14)
 
 
 def test_kl_is_the_closed_form(data, result):

@@ -42,7 +42,8 @@ def audited(diabetes):
 def test_every_number_is_a_measure_of_the_fitted_laws_in_record_order(diabetes, audited):
     pair = fitted.laws_of(diabetes[2], diabetes[0], diabetes[1]).law_pair()
     np.testing.assert_array_equal(audited.advantage, measures.advantage(pair))
-    np.testing.assert_array_equal(audited.kl, measures.kl(pair))
+    # Measures that are made in one pass may be rounded otherwise.
+    np.testing.assert_allclose(audited.kl, measures.kl(pair), rtol=1e-14)
     np.testing.assert_array_equal(audited.kl_reverse, measures.kl(pair, "member_to_nonmember"))
     np.testing.assert_array_equal(audited.auc, measures.auc(pair))
     for fpr in (0.01, 0.001):
