@@ -343,7 +343,7 @@ def _verdict_of_points(found: PointReconstruction, recovery: PointRecovery | Non
         )
     if not found.determined:
         parts.append(
-            "With so many records the network has too few distinct neurons to determine them: "
+            "The network has too few distinct neurons to determine this many records: "
             "other points explain it exactly as well."
         )
     if recovery is not None:

@@ -33,7 +33,7 @@ PER_LEVEL, MOST_LEVELS = 75, 5
 # What all shifts may be multiplied with; the place of 1 is where the laws are left as they are.
 STRETCHES = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0])
 AS_IT_IS = 10
-# So many answers are looked at, of so few records at least, and as many are drawn.
+# How many answers are looked at, and drawn; and of how many records at least.
 ANSWERS, FEWEST_RECORDS = 500_000, 200
 
 

@@ -42,8 +42,8 @@ NUMBERS = (
     "penalty_kept",
 )  # fmt: skip
 WITHHELD = (
-    "How exposed those who stay are before and after is not said: the audit's numbers are of the "
-    "whole, fitted again on parts of the records; audit the model after, and compare."
+    "The exposure of those who stay is not compared: the audit's numbers come from fits of the "
+    "whole model on parts of the records. Audit the model after the erasure, and compare."
 )
 # Records that are told of as more exposed, and by how much they are at least.
 TOLD, RISE = 5, 0.005
