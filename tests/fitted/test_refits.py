@@ -453,7 +453,7 @@ def test_erasing_and_composing_keep_the_one_fit() -> None:
     assert found.effect is not None
     # The audit's numbers are of the whole, those of one fit are others.
     assert found.exposed_before is None
-    assert "of the whole, fitted again on parts" in found.warnings[-1]
+    assert "from fits of the whole model on parts" in found.warnings[-1]
     plain = leakscope.audit(X, y, model=make_pipeline(StandardScaler(), Ridge(1.0)).fit(X, y))
     assert leakscope.erase(plain, records=[6]).exposed_before is not None
     together = leakscope.compose(result, plain)
