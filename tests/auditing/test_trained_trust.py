@@ -50,7 +50,7 @@ def test_answers_of_few_values_are_not_trusted(training: Any, target: Any, model
 
 
 def test_a_smooth_training_is_trusted_where_its_interval_is_narrow() -> None:
-    found = trained_audit(X, Y, train, models=16)
+    found = trained_audit(X, Y, train, models=24)
     assert 0.2 < found.trusted.mean() < 1.0
     assert found.known.all()
     low, value, high = (found.table.of(f"advantage{end}") for end in ("_low", "", "_high"))

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import comb
+from scipy.special import comb, ndtri
 
 from leakscope import measures
-from leakscope.fitted.counted_models import GRID, Counted, counted, hits, log_likelihood
+from leakscope.fitted.counted_models import (
+    FOLDS,
+    GRID,
+    MOST_EXCESS,
+    Counted,
+    best_said,
+    count,
+    counted,
+    folds_of,
+    log_likelihood,
+    opposites,
+    said_by_each,
+)
 from leakscope.fitted.few_models import COUNTED, SOUND, few_models, not_normal, repeating
 from leakscope.laws import LawPair, Normal
 
@@ -151,15 +163,15 @@ def test_intervals_of_counts_hold() -> None:
             of = np.full(2_000, models)
             log_p = log_likelihood(x, of, z, of)
             chance = np.exp(log_p - log_p.max(axis=1, keepdims=True))
-            found = Counted(chance / chance.sum(axis=1, keepdims=True), np.zeros(2_000))
+            nothing = np.zeros(2_000)
+            found = Counted(chance / chance.sum(axis=1, keepdims=True), *[nothing] * 3)
             low, high = found.quantiles(np.array([0.025, 0.975])).T
             assert np.mean((low <= p - q) & (p - q <= high)) > 0.94
 
 
 def gains(answers: np.ndarray, inside: np.ndarray) -> np.ndarray:
     """(tests,) the mean over the records of what each test tells."""
-    with_it, without = np.moveaxis(hits((answers,), inside), 1, 0)
-    return np.mean(with_it / inside.sum(axis=0) - without / (~inside).sum(axis=0), axis=1)
+    return np.array([count(said, inside).gain.mean() for said in said_by_each((answers,), inside)])
 
 
 def test_what_is_learnt_on_other_models_tells_nothing_of_nothing() -> None:
@@ -167,6 +179,71 @@ def test_what_is_learnt_on_other_models_tells_nothing_of_nothing() -> None:
     inside = halves(16)
     found = gains(RNG.normal(size=inside.shape), inside)
     assert np.abs(found).max() < 4.0 * np.sqrt(1.0 / inside.size)
+
+
+def test_the_luck_of_a_choice_is_not_counted() -> None:
+    """The best of twelve tests in a part of 20 records tells something of nothing; what it says of
+    models on which it was not chosen does not."""
+    inside = halves(16)
+    parts = np.array_split(np.arange(RECORDS), 10)
+    chosen, lucky = [], []
+    for _ in range(20):
+        forms = RNG.normal(size=inside.shape), RNG.normal(size=inside.shape)
+        chosen.append(count(best_said(forms, inside, parts), inside).gain.mean())
+        each = [count(said, inside).gain for said in said_by_each(forms, inside)]
+        lucky.append(np.mean([max(gain[part].mean() for gain in each) for part in parts]))
+    assert abs(np.mean(chosen)) < 4.0 * np.std(chosen) / np.sqrt(20.0)
+    assert np.mean(lucky) > 0.05
+
+
+def test_models_of_complementary_halves_vary_more_than_two_counts() -> None:
+    """What one half moves up the other moves down: the variance is seen, over many data sets."""
+    slopes, told, gains_seen = RNG.normal(size=(RECORDS, RECORDS)), [], []
+    for _ in range(200):
+        inside = halves(16)
+        answers = (2.0 * inside - 1.0) @ slopes - (2.0 * inside - 1.0) * np.diag(slopes)
+        hits = count(answers > 0.0, inside)
+        told.append(hits.variance.mean())
+        gains_seen.append(hits.gain)
+        assert hits.excess <= MOST_EXCESS
+    seen = np.var(gains_seen, axis=0).mean()
+    assert np.mean(told) == pytest.approx(seen, rel=0.05)
+    # Two binomial counts would vary by half of that.
+    assert seen > 1.8 * 2.0 * 0.25 / 8.0
+
+
+def test_models_that_are_not_paired_are_counted_alone() -> None:
+    inside = RNG.random((40, RECORDS)) < 0.5
+    hits = count(RNG.random(inside.shape) < 0.5, inside)
+    assert not opposites(inside)[0].size
+    assert hits.excess == 1.0
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_certainty_is_that_of_an_exact_test(paired: bool) -> None:
+    """Of nothing, no more records are as certain as chance has it, also where halves oppose."""
+    sure = []
+    for _ in range(100):
+        inside = halves(24) if paired else RNG.random((24, RECORDS)) < 0.5
+        inside[:, 0] = ~inside[:, 0] if paired else np.arange(24) % 2 == 0
+        noise = RNG.normal(size=(12, RECORDS))
+        answers = np.repeat(noise, 2, axis=0)
+        answers[1::2] *= -1.0 if paired else 1.0
+        if not paired:
+            answers = RNG.normal(size=inside.shape)
+        sure.append(count(answers > 0.0, inside).certainty)
+    for chance in (0.05, 0.01):
+        share = np.mean(np.array(sure) > -ndtri(chance))
+        assert share < chance + 4.0 * np.sqrt(chance / np.size(sure))
+
+
+def test_folds_hold_opposites_whatever_their_order() -> None:
+    inside = halves(32)
+    folds = folds_of(inside)
+    np.testing.assert_array_equal(folds[0::2], folds[1::2])
+    np.testing.assert_array_equal(np.bincount(folds), np.full(FOLDS, 4))
+    order = RNG.permutation(32)
+    np.testing.assert_array_equal(folds_of(inside[order]), folds[order])
 
 
 def test_spreads_that_differ_are_counted() -> None:
@@ -178,7 +255,7 @@ def test_spreads_that_differ_are_counted() -> None:
     assert max(blind) < 0.3 * truth
     # Two normals learnt from 28 answers each are nearly the right ones.
     assert truth - 0.05 < ratio < truth + 4.0 * np.sqrt(0.5 / inside.size)
-    found = counted((answers,), inside, RECORDS)
+    found = counted((answers,), inside)
     low, high = found.quantiles(np.array([0.025, 0.975])).T
     # Of this test's own advantage: what is learnt from few models falls short of the best test.
     assert np.mean((low <= ratio) & (ratio <= high)) > 0.9

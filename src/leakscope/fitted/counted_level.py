@@ -6,9 +6,8 @@ they are (`counted_models.hits`), and again on answers drawn from the laws, of a
 were trained on the same records: what learning loses is lost in both.  Where less is counted than
 the laws promise, shifts are shortened until they promise as much; where more is, lengthened.
 
-Records that are about as hard have one level, and between them it is a line.  All records share the
-models' noise, so that a level is weighed against the belief that the laws are nearly right; what
-that leaves open goes into the intervals.
+Records that are about as hard have one level, and between them it is a line.  A level is weighed
+against the belief that the laws are nearly right; what that leaves open goes into the intervals.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.fitted.counted_models import hits
+from leakscope.fitted.counted_models import best_said, count
 
 Rows = NDArray[np.intp]
 Laws = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
@@ -58,6 +57,11 @@ class Level:
         high = np.minimum(low + 1, len(self.stretch) - 1)
         along = (place - low)[:, None]
         return np.asarray((1.0 - along) * self.stretch[low] + along * self.stretch[high])
+
+    def beside(self, other: Level, of_other: NDArray[np.bool_]) -> Level:
+        """This level, and another of some of the records."""
+        place = np.where(of_other, len(self.stretch) + other.place, self.place)
+        return Level(place, np.concatenate([self.stretch, other.stretch]))
 
 
 def rows_for_level(scores: FloatArray, of_law: NDArray[np.bool_]) -> Rows:
@@ -119,32 +123,30 @@ def level_of(
     middles = np.array([hardness[rows[part]].mean() for part in parts])
     place = np.interp(hardness, middles, np.arange(len(parts)))
     inside = trained_on[:, rows]
-    n_in, n_out = inside.sum(axis=0), (~inside).sum(axis=0)
 
     def told(answers: FloatArray, mask: NDArray[np.bool_]) -> FloatArray:
-        """(levels,) the mean gain of the test that tells most."""
-        tried = hits((answers,), mask)
-        gain = tried[:, 0] / n_in - tried[:, 1] / n_out
-        return np.array([gain[:, part].mean(axis=1).max() for part in parts])
+        """(2, levels) the mean gain of the test that tells most, and its variance."""
+        hits = count(best_said((answers,), mask, parts), mask)
+        gain = [hits.gain[part].mean() for part in parts]
+        return np.array([gain, [hits.variance[part].mean() / len(part) for part in parts]])
 
     u, s, m, r = laws
     # The models in an order of their own, so that the one they come in is of no account.
     halves = inside[sorted(range(len(inside)), key=lambda model: inside[model].tobytes())]
-    promised = np.mean(
-        [
-            told(
-                np.where(halves, m[:, k], u[:, k])
-                + np.where(halves, r[:, k], s[:, k]) * rng.standard_normal(halves.shape),
-                halves,
-            )
-            for k in range(min(max(ANSWERS // halves.size, 1), u.shape[1]))
-        ],
-        axis=0,
-    )
-    gap = told(scores[:, rows], inside) - promised
-    sizes = np.array([len(part) for part in parts])
-    noise = 1.0 / (len(scores) * np.minimum(directions, sizes))
-    believed = _believed(gap, promised, noise, rng, draws)
+    drawn = [
+        told(
+            np.where(halves, m[:, k], u[:, k])
+            + np.where(halves, r[:, k], s[:, k]) * rng.standard_normal(halves.shape),
+            halves,
+        )
+        for k in range(min(max(ANSWERS // halves.size, 1), u.shape[1]))
+    ]
+    promised, own_noise = np.mean(drawn, axis=0)
+    seen, noise = told(scores[:, rows], inside)
+    # Who is trained on is drawn for each record, so that noise that all share has either sign; but
+    # how far it reaches, and with it what can be told, is known from so many directions only.
+    noise += own_noise / len(drawn) + promised**2 / (2.0 * len(scores) * directions)
+    believed = _believed(seen - promised, promised, noise, rng, draws)
     stretch = np.ones((len(parts), draws))
     for number, (part, found) in enumerate(zip(parts, believed, strict=True)):
         levels = np.array(

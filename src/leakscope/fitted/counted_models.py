@@ -7,12 +7,14 @@ trained on, and is counted: x of the models with the record, z of those without.
 unbiased estimate of the advantage of that test, at any number of models.  A test is a blind cut (at
 the middle of the answers, at their mean, or into the two most compact parts), or is learnt on other
 models (the best cut, or the ratio of two normals); of the answers as they are or levelled.  Records
-that the models find about as hard have one test: the one that tells most on average.
+that the models find about as hard have one test: the one that tells most on average, of the other
+models than those of which it is counted.
 
-Both counts are binomial; nothing is known of the chance of a yes without the record, which is
-integrated out.  The prior of the advantage is a beta law for records that are as hard, with the
-mean and the spread that their counts show; how hard is the mean over all models, blind too, so that
-no record's own count has a say in whom it is likened to.  The posterior is a sum over a grid.
+Both counts are binomial, or vary more where models of complementary halves err in opposite
+directions; nothing is known of the chance of a yes without the record, which is integrated out.
+The prior of the advantage is a beta law for records that are as hard, with the mean and the spread
+that their counts show; how hard is the mean over all models, blind too, so that no record's own
+count has a say in whom it is likened to.  The posterior is a sum over a grid.
 """
 
 from __future__ import annotations
@@ -22,12 +24,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import beta, hypergeom
+from scipy.stats import beta, binom, hypergeom
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.fitted.record_population import means_and_squares
 
 Mask = NDArray[np.bool_]
+Counts = NDArray[np.intp]
 
 # The places at which an advantage is weighed, and at which the chance of a yes without the record,
 # in parts of what the advantage leaves; so many counts are weighed at once.
@@ -47,6 +50,12 @@ BLIND = 3
 # Tests that are learnt are tried on one of so many parts of the models, and learnt on the others;
 # fewer models teach nothing.
 FOLDS, LEAST_LEARNT = 8, 16
+# By what factor the difference of two counts varies more than binomial ones do, at most; and of how
+# many models in pairs it is seen.
+MOST_EXCESS, FEWEST_PAIRED = 2.0, 4
+# Few models give records one hardness by luck, and the counts with it: two of two, and two of two.
+# So the mean of all records counts beside that of those as hard, as if so many models showed it.
+MODELS_OF_ALL = 4.0
 # Answers that differ by less, in parts of their range, are one answer but for rounding.
 ONE_ANSWER = 1e-9
 
@@ -59,11 +68,15 @@ class Counted:
     ----------
     probability : array of float, records x places of the grid
     certainty : array of float
-        Of Fisher's exact test that training on the record changes nothing, as a normal quantile.
+        That training on the record changes something, as a normal quantile.
+    gain, variance : arrays of float
+        What was counted, and its variance.
     """
 
     probability: FloatArray
     certainty: FloatArray
+    gain: FloatArray
+    variance: FloatArray
 
     @property
     def mean(self) -> FloatArray:
@@ -72,7 +85,9 @@ class Counted:
 
     def take(self, rows: Mask | NDArray[np.intp]) -> Counted:
         """Those of some records."""
-        return Counted(self.probability[rows], self.certainty[rows])
+        return Counted(
+            self.probability[rows], self.certainty[rows], self.gain[rows], self.variance[rows]
+        )
 
     def quantiles(self, levels: FloatArray) -> FloatArray:
         """(records, levels) at levels of shape (records, levels) or (levels,)."""
@@ -85,7 +100,7 @@ class Counted:
         return found
 
 
-def counted(forms: tuple[FloatArray, ...], trained_on: Mask, directions: float) -> Counted:
+def counted(forms: tuple[FloatArray, ...], trained_on: Mask) -> Counted:
     """Each record's advantage by counting.
 
     Parameters
@@ -93,8 +108,6 @@ def counted(forms: tuple[FloatArray, ...], trained_on: Mask, directions: float) 
     forms : tuple of arrays of float, models x records
         The scores in every form that an attacker may look at.
     trained_on : array of bool, models x records
-    directions : float
-        In how many independent directions the models' noise varies.
 
     Examples
     --------
@@ -103,39 +116,150 @@ def counted(forms: tuple[FloatArray, ...], trained_on: Mask, directions: float) 
     >>> rng = np.random.default_rng(0)
     >>> inside = np.tile(np.arange(60) % 2 == np.arange(2)[:, None], (100, 1))
     >>> right = (rng.random(inside.shape) < np.where(inside, 0.9, 0.6)).astype(float)
-    >>> found = counted((right,), inside, 60.0)
+    >>> found = counted((right,), inside)
     >>> float(found.mean.mean().round(1))
     0.3
     """
-    n_in, n_out = trained_on.sum(axis=0), (~trained_on).sum(axis=0)
-    tried = hits(forms, trained_on)
-    x, z = np.empty_like(n_in), np.empty_like(n_in)
-    many = int(np.clip(len(n_in) // RECORDS_PER_PART, 1, MOST_PARTS))
+    many = int(np.clip(trained_on.shape[1] // RECORDS_PER_PART, 1, MOST_PARTS))
     parts = np.array_split(np.argsort(forms[0].mean(axis=0), kind="stable"), many)
+    hits = count(best_said(forms, trained_on, parts), trained_on)
+    log_p = log_likelihood(hits.x, hits.n_in, hits.z, hits.n_out, hits.excess)
+    own = len(trained_on) / (len(trained_on) + MODELS_OF_ALL)
     for part in parts:
-        gains = (tried[:, 0, part] / n_in[part] - tried[:, 1, part] / n_out[part]).mean(axis=1)
-        # What was learnt must tell more than by chance, or the luckiest test would be taken.
-        gains[BLIND * len(forms) :] -= np.sqrt(1.0 / (len(trained_on) * min(directions, len(part))))
-        x[part], z[part] = tried[int(np.argmax(gains))][:, part]
-    log_p = log_likelihood(x, n_in, z, n_out)
-    for part, prior in _priors(x / n_in, z / n_out, n_in, n_out, parts, directions):
-        log_p[part] += prior
+        mean = own * hits.gain[part].mean() + (1.0 - own) * hits.gain.mean()
+        log_p[part] += _log_prior(float(mean), hits.gain[part], hits.variance[part])
     probability = np.exp(log_p - log_p.max(axis=1, keepdims=True))
     probability /= probability.sum(axis=1, keepdims=True)
-    # The chance of as many hits with the record, or more, where training on it changes nothing.
-    chance = len(tried) * hypergeom.sf(x - 1, n_in + n_out, x + z, n_in)
-    return Counted(probability, -ndtri(np.clip(chance, 1e-300, 1.0 - 1e-12)))
+    return Counted(probability, hits.certainty, hits.gain, hits.variance)
 
 
-def hits(forms: tuple[FloatArray, ...], trained_on: Mask) -> NDArray[np.intp]:
-    """(tests, 2, records) how many models with the record, and without it, each test says yes of.
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """Of how many models a test says yes, by record.
+
+    Parameters
+    ----------
+    x, n_in : arrays of int
+        Of so many models with the record.
+    z, n_out : arrays of int
+        Of so many models without it.
+    excess : float
+        By what factor ``x/n_in - z/n_out`` varies more than two binomial counts do.
+    certainty : array of float
+        That training on the record changes something, as a normal quantile.
+    """
+
+    x: Counts
+    n_in: Counts
+    z: Counts
+    n_out: Counts
+    excess: float
+    certainty: FloatArray
+
+    @property
+    def gain(self) -> FloatArray:
+        """An unbiased estimate of the test's advantage."""
+        return np.asarray(self.x / self.n_in - self.z / self.n_out)
+
+    @property
+    def variance(self) -> FloatArray:
+        """That of the gain."""
+        return self.excess * _binomial_variance(self.x, self.n_in, self.z, self.n_out)
+
+
+def count(said: Mask, trained_on: Mask) -> Hits:
+    """What a test that says this is worth.
+
+    Two models of complementary halves err in opposite directions: what one learns of a record's
+    neighbours the other lacks.  Then the difference of both counts varies up to twice as much as
+    two binomial counts would.  How much is seen from pair to pair, over all records together.
+
+    Parameters
+    ----------
+    said, trained_on : arrays of bool, models x records
+    """
+    n_in, n_out = trained_on.sum(axis=0), (~trained_on).sum(axis=0)
+    x, z = (said & trained_on).sum(axis=0), (said & ~trained_on).sum(axis=0)
+    one, other = opposites(trained_on)
+    if 2 * len(one) < max(len(said) - 1, FEWEST_PAIRED):
+        # Fisher's exact test of two independent counts.
+        chance = hypergeom.sf(x - 1, n_in + n_out, x + z, n_in)
+        return Hits(x, n_in, z, n_out, 1.0, _quantile_of(chance))
+    signed = np.where(trained_on, said, -said.astype(np.int8))
+    told = signed[one] + signed[other]
+    spread = float((told.var(axis=0, ddof=1) / len(one)).sum())
+    alone = float(_binomial_variance(x, n_in, z, n_out).sum())
+    excess = float(np.clip(spread / max(alone, 1e-300), 1.0, MOST_EXCESS))
+    # McNemar's exact test of pairs that differ.
+    for_it, against = (told > 0).sum(axis=0), (told < 0).sum(axis=0)
+    chance = binom.sf(for_it - 1, for_it + against, 0.5)
+    return Hits(x, n_in, z, n_out, excess, _quantile_of(chance))
+
+
+def opposites(trained_on: Mask) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The models of complementary halves, in pairs: the first of each, and the second."""
+    waiting: dict[bytes, list[int]] = {}
+    pairs: list[tuple[int, int]] = []
+    for model, row in enumerate(trained_on):
+        if waits := waiting.get((~row).tobytes()):
+            pairs.append((waits.pop(), model))
+        else:
+            waiting.setdefault(row.tobytes(), []).append(model)
+    one, other = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+    return one, other
+
+
+def folds_of(trained_on: Mask) -> NDArray[np.intp]:
+    """(models,) the part of each, in whatever order they come.
+
+    Models of complementary halves are in one.
+    """
+    pairs = opposites(trained_on)
+    alone = np.setdiff1d(np.arange(len(trained_on)), np.concatenate(pairs))
+    together = [*zip(*pairs, strict=True), *zip(alone, strict=True)]
+    together.sort(key=lambda models: min(trained_on[model].tobytes() for model in models))
+    folds = np.empty(len(trained_on), dtype=np.intp)
+    for number, models in enumerate(together):
+        folds[list(models)] = number % FOLDS
+    return folds
+
+
+def best_said(
+    forms: tuple[FloatArray, ...], trained_on: Mask, parts: list[NDArray[np.intp]]
+) -> Mask:
+    """(models, records) what the test that tells most says, for the records of each part.
+
+    It is chosen on the other models than those of which it says something, so that no luck of the
+    choice is counted.
+    """
+    tests, folds = said_by_each(forms, trained_on), folds_of(trained_on)
+    # Of the parts of models, tests x records: of how many each says yes; and how many there are.
+    yes = [_by_side(tests[:, folds == fold], trained_on[folds == fold]) for fold in range(FOLDS)]
+    of = [_by_side(None, trained_on[folds == fold]) for fold in range(FOLDS)]
+    x, z = (sum(side) for side in zip(*yes, strict=True))
+    n_in, n_out = (sum(side) for side in zip(*of, strict=True))
+    said = np.empty(trained_on.shape, dtype=np.bool_)
+    for fold in range(FOLDS):
+        own = np.flatnonzero(folds == fold)
+        gain = (x - yes[fold][0]) / np.maximum(n_in - of[fold][0], 1)
+        gain -= (z - yes[fold][1]) / np.maximum(n_out - of[fold][1], 1)
+        for part in parts:
+            mean = gain[:, part].mean(axis=1)
+            # What is learnt must tell more than by chance.
+            mean[BLIND * len(forms) :] -= np.sqrt(1.0 / (len(trained_on) * len(part)))
+            said[np.ix_(own, part)] = tests[int(np.argmax(mean))][np.ix_(own, part)]
+    return said
+
+
+def said_by_each(forms: tuple[FloatArray, ...], trained_on: Mask) -> Mask:
+    """(tests, models, records) what each test says.
 
     Blind cuts first, `BLIND` for each form.  Then tests that are learnt for each record on some
     models and tried on the others: the best cut, the ratio of two normals, whose spreads may
     differ, and whether the other models with answers around this one's were more often trained on
     the record, whatever the laws are.
     """
-    folds = np.arange(len(trained_on)) // 2 % FOLDS
+    folds = folds_of(trained_on)
     said = [scores > cut for scores in forms for cut in cuts(scores)]
     for scores in forms if len(trained_on) >= LEAST_LEARNT else ():
         for learnt in (best_cut, ratio_of_normals):
@@ -145,9 +269,26 @@ def hits(forms: tuple[FloatArray, ...], trained_on: Mask) -> NDArray[np.intp]:
                 yes[own] = learnt(scores[~own], trained_on[~own], scores[own])
             said.append(yes)
         said.append(neighbours_say(scores, trained_on, folds))
-    return np.stack([
-        np.stack([(yes & trained_on).sum(axis=0), (yes & ~trained_on).sum(axis=0)]) for yes in said
-    ])  # fmt: skip
+    return np.stack(said)
+
+
+def _by_side(said: Mask | None, trained_on: Mask) -> tuple[Counts, Counts]:
+    """How many models with each record, and without it; of which a test says yes."""
+    sides = trained_on, ~trained_on
+    with_it, without = (
+        (side if said is None else said & side).sum(axis=-2, dtype=np.intp) for side in sides
+    )
+    return with_it, without
+
+
+def _binomial_variance(x: Counts, n_in: Counts, z: Counts, n_out: Counts) -> FloatArray:
+    p, q = x / n_in, z / n_out
+    own = p * (1.0 - p) / np.maximum(n_in - 1, 1) + q * (1.0 - q) / np.maximum(n_out - 1, 1)
+    return np.asarray(own)
+
+
+def _quantile_of(chance: FloatArray) -> FloatArray:
+    return np.asarray(-ndtri(np.clip(chance, 1e-300, 1.0 - 1e-12)))
 
 
 def neighbours_say(scores: FloatArray, trained_on: Mask, folds: NDArray[np.intp]) -> Mask:
@@ -225,16 +366,17 @@ def cuts(scores: FloatArray) -> FloatArray:
 
 
 def log_likelihood(
-    x: NDArray[np.intp], n_in: NDArray[np.intp], z: NDArray[np.intp], n_out: NDArray[np.intp]
+    x: Counts, n_in: Counts, z: Counts, n_out: Counts, excess: float = 1.0
 ) -> FloatArray:
     """(records, places) of a yes for x of n_in models with the record, and z of n_out without.
 
     Both are binomial.  Where the advantage is A the chances are q without the record and q + A with
-    it, and q is as likely to be anywhere between 0 and 1 - A.
+    it, and q is as likely to be anywhere between 0 and 1 - A.  Where they vary more, by a factor
+    of ``excess``, they say as much as fewer models.
     """
     q = (1.0 - GRID[:, None]) * SHARES
     chances = np.stack([q + GRID[:, None], 1.0 - q - GRID[:, None], q, 1.0 - q])
-    logs = np.log(np.maximum(chances, 1e-300)).reshape(4, -1)
+    logs = np.log(np.maximum(chances, 1e-300)).reshape(4, -1) / excess
     counts, which = np.unique(np.stack([x, n_in - x, z, n_out - z]), axis=1, return_inverse=True)
     found = np.empty((counts.shape[1], len(GRID)))
     for start in range(0, len(found), AT_ONCE):
@@ -245,28 +387,16 @@ def log_likelihood(
     return np.asarray(found[which.reshape(-1)])
 
 
-def _priors(
-    p: FloatArray,
-    q: FloatArray,
-    n_in: NDArray[np.intp],
-    n_out: NDArray[np.intp],
-    parts: list[NDArray[np.intp]],
-    directions: float,
-) -> list[tuple[NDArray[np.intp], FloatArray]]:
-    """The rows of records that are as hard, and the log of their beta prior on the grid.
+def _log_prior(mean: float, gain: FloatArray, variance: FloatArray) -> FloatArray:
+    """The log of the beta prior with this mean, on the grid, of records that are as hard.
 
-    Its mean is that of their counts; its variance is theirs less that of counting, and the error
-    of the mean, which the records share.
+    Its variance is theirs less that of counting, and the error
+    of the mean: who is trained on is drawn for each record, so that models that err alike for many
+    records do so with either sign.
     """
-    gain = p - q
-    noise = p * (1.0 - p) / np.maximum(n_in - 1, 1) + q * (1.0 - q) / np.maximum(n_out - 1, 1)
-    found = []
-    for part in parts:
-        mean = float(np.clip(gain[part].mean(), LEAST_MEAN, 1.0 - LEAST_MEAN))
-        most = mean * (1.0 - mean)
-        variance = float(np.var(gain[part]) - noise[part].mean())
-        variance = max(variance, min(mean**2, LEAST_VARIANCE * most))
-        variance += 1.0 / (directions * float((n_in + n_out)[part].mean()))
-        weight = most / min(variance, MOST_VARIANCE * most) - 1.0
-        found.append((part, beta.logpdf(GRID, weight * mean, weight * (1.0 - mean))))
-    return found
+    mean = float(np.clip(mean, LEAST_MEAN, 1.0 - LEAST_MEAN))
+    most = mean * (1.0 - mean)
+    spread = float(np.var(gain) - variance.mean())
+    spread = max(spread, min(mean**2, LEAST_VARIANCE * most)) + float(variance.mean()) / len(gain)
+    weight = most / min(spread, MOST_VARIANCE * most) - 1.0
+    return np.asarray(beta.logpdf(GRID, weight * mean, weight * (1.0 - mean)))

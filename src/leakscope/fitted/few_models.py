@@ -35,7 +35,7 @@ from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.fitted.counted_level import Laws, Level, Rows, level_of, rows_for_level
-from leakscope.fitted.counted_models import ONE_ANSWER, Counted, counted, cuts
+from leakscope.fitted.counted_models import ONE_ANSWER, Counted, counted
 from leakscope.fitted.record_population import (
     Nodes,
     Population,
@@ -385,7 +385,8 @@ def few_models(
     draws = RecordDraws(sums, population, key, provenance)
     if doubt is None:
         doubt = answer_doubts(scores, mask)
-    draws = replace(draws, level=_counted_level(levelled, mask, draws, doubt < COUNTED))
+    bent = not_normal(levelled, mask) | not_normal(levelled, ~mask)
+    draws = replace(draws, level=_counted_level(levelled, mask, draws, doubt < COUNTED, bent))
     kept: list[list[FloatArray]] = []
     by_law: list[FloatArray] = []
     asked = (*levels, TRUSTED_FPR)
@@ -409,8 +410,8 @@ def few_models(
     u, log_s, m, log_r, certainty = columns[:5]
     found = [CredibleInterval(*columns[at : at + 3]) for at in range(5, len(columns), 3)]
     forms = (scores, levelled) if level_models else (scores,)
-    by_count = counted(forms, mask, sums.directions)
-    doubt = _doubted(doubt, forms, mask, np.concatenate(by_law), sums, by_count)
+    by_count = counted(forms, mask)
+    doubt = _doubted(doubt, bent, np.concatenate(by_law), found[0].value, sums, by_count)
     rows = np.flatnonzero(doubt != SOUND)
     if rows.size:
         by_count = by_count.take(rows)
@@ -449,50 +450,58 @@ def _narrow(advantage: CredibleInterval, tpr: CredibleInterval) -> NDArray[np.bo
 
 
 def _counted_level(
-    levelled: FloatArray, mask: NDArray[np.bool_], draws: RecordDraws, of_law: NDArray[np.bool_]
+    levelled: FloatArray,
+    mask: NDArray[np.bool_],
+    draws: RecordDraws,
+    of_law: NDArray[np.bool_],
+    bent: NDArray[np.bool_],
 ) -> Level | None:
-    """None where few records have laws, or one model on a side leaves nothing to count."""
+    """The level of records with normal laws, and one of its own for those that are bent.
+
+    None where few records have laws, or one model on a side leaves nothing to count.
+    """
     sums = draws.sums
-    fewest = min(float(sums.n_in.min()), float(sums.n_out.min()))
-    if of_law.sum() < FEWEST_RECORDS or fewest < 2.0:
+    if min(float(sums.n_in.min()), float(sums.n_out.min())) < 2.0:
         return None
     rng = draws.key.child(LEVEL_DRAWS).generator()
-    rows = rows_for_level(levelled, of_law)
-    laws = draws.as_fitted(rows, rng)
-    return level_of(levelled, mask, rows, laws, tabulated, sums.directions, rng, DRAWS)
+    found = []
+    for own in (of_law & ~bent, of_law & bent):
+        level = Level(np.zeros(sums.records), np.ones((1, DRAWS)))
+        if own.sum() >= FEWEST_RECORDS:
+            rows = rows_for_level(levelled, own)
+            laws = draws.as_fitted(rows, rng)
+            level = level_of(levelled, mask, rows, laws, tabulated, sums.directions, rng, DRAWS)
+        found.append(level)
+    return found[0].beside(found[1], bent)
 
 
 def _doubted(
     given: NDArray[np.int8],
-    forms: tuple[FloatArray, ...],
-    mask: NDArray[np.bool_],
-    advantage: FloatArray,
+    bent: NDArray[np.bool_],
+    by_law: FloatArray,
+    said: FloatArray,
     sums: RecordSums,
     by_count: Counted,
 ) -> NDArray[np.int8]:
     """What is given; all are to be counted where the laws say more than can be counted.
 
-    A record whose law the count does not bear out is bent; with many models the count is better.
-    With one model on a side there is nothing to count.
+    A record is bent where the count does not bear out its law, as fitted or at its level; with many
+    models the count is better.  With one model on a side there is nothing to count.
     """
     doubt = np.asarray(given, dtype=np.int8)
-    if min(float(sums.n_in.min()), float(sums.n_out.min())) < 2.0:
-        return np.zeros_like(doubt)
-    gain = max(
-        float(np.mean(((form > cut) * np.where(mask, 1.0 / sums.n_in, -1.0 / sums.n_out)).sum(0)))
-        for form in forms
-        for cut in cuts(form)
-    )
-    error = float(np.sqrt(1.0 / (len(mask) * sums.directions)))
-    if float(advantage.mean()) > OVERSTATED * max(gain, 0.0) + max(ERRORS * error, NEAR):
-        doubt = np.maximum(doubt, COUNTED)
-    bent = not_normal(forms[-1], mask) | not_normal(forms[-1], ~mask)
-    low, high = by_count.quantiles(np.array(COUNTED_ENDS)).T
     fewest = np.minimum(sums.n_in, sums.n_out)
-    outside = (fewest >= LEAST_HELD) & ((advantage < low) | (advantage > high))
-    far = np.abs(by_count.mean - advantage) > NEAR
-    bent |= outside | ((fewest >= LEAST_HELD) & far)
-    doubt = np.where(outside & (fewest >= LEAST_OWN), np.maximum(doubt, COUNTED), doubt)
+    if float(fewest.min()) < 2.0:
+        return np.zeros_like(doubt)
+    gain = max(float(by_count.gain.mean()), 0.0)
+    error = float(np.sqrt(by_count.variance.mean() / len(doubt)))
+    if float(by_law.mean()) > OVERSTATED * gain + max(ERRORS * error, NEAR):
+        doubt = np.maximum(doubt, COUNTED)
+    low, high = by_count.quantiles(np.array(COUNTED_ENDS)).T
+    for advantage in (by_law, said):
+        outside = (fewest >= LEAST_HELD) & ((advantage < low) | (advantage > high))
+        far = np.abs(by_count.mean - advantage) > NEAR
+        bent = bent | outside | ((fewest >= LEAST_HELD) & far)
+        doubt = np.where(outside & (fewest >= LEAST_OWN), np.maximum(doubt, COUNTED), doubt)
     return np.maximum(doubt, np.where(bent, BENT, SOUND)).astype(np.int8)
 
 
