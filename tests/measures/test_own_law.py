@@ -106,6 +106,33 @@ def test_normal_laws_taken_as_any_others_are_right():
         assert np.exp(got) == pytest.approx(np.exp(right), abs=2e-3)
 
 
+def test_normal_laws_far_apart_or_of_unlike_widths_are_right():
+    """Cells at quantiles of the mean of both laws alone refused these."""
+    member = Normal([6.0, 12.0, 40.0, 100.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0, 30.0, 1e-3])
+    nonmember = Normal(np.zeros(6), np.ones(6))
+    ours, exact = ratio_of_densities(member, nonmember), NormalRatio.of(member, nonmember)
+    assert ours.advantage() == pytest.approx(exact.advantage(), rel=1e-6)
+    assert ours.auc() == pytest.approx(exact.auc(), rel=1e-6)
+    # A coarser observation never diverges by more; nor by much less, however far apart.
+    for turn in (lambda ratio: ratio, lambda ratio: ratio.reversed()):
+        got, right = (turn(ratio).renyi(1.0) for ratio in (ours, exact))
+        assert np.all(got <= right * (1.0 + 1e-9))
+        assert got == pytest.approx(right, rel=1e-2)
+        assert np.all(np.isneginf(turn(ours).log_certain()))
+    levels = np.log(np.array([[1e-6, 1e-3]]))
+    assert np.exp(ours.tpr_at(levels)[0]) == pytest.approx(
+        np.exp(exact.tpr_at(levels)[0]), rel=1e-4
+    )
+    assert ours.epsilon_at(levels) == pytest.approx(exact.epsilon_at(levels), rel=1e-3)
+
+
+def test_nearly_equal_laws_keep_their_digits():
+    member, nonmember = Normal([1e-4, 0.0], [1.0, 1.0 + 1e-5]), Normal([0.0, 0.0], [1.0, 1.0])
+    ours, exact = ratio_of_densities(member, nonmember), NormalRatio.of(member, nonmember)
+    for order in (0.5, 1.0, 2.0, 8.0):
+        assert ours.renyi(order) == pytest.approx(exact.renyi(order), rel=1e-4)
+
+
 def test_a_density_of_another_law_is_refused():
     pair = LawPair(Mistaken(0.0, 1.0), Mistaken(1.0, 1.0))
     with pytest.raises(leakscope.InputError, match="do not belong together"):

@@ -3,8 +3,10 @@
 The line is cut into cells, finer where either law has its mass, and each cell is one observation.
 What an attacker sees is then a little coarser than the number itself, so that no measure comes out
 too large; the cells are so narrow that it is too small by some 1e-6 of itself where the laws lie
-near each other, and by 1e-4 where they lie far apart.  A density with a jump costs more digits, and
-probabilities below 1e-13 are not resolved.
+near each other, and by 1e-4 where they lie far apart (a divergence by more where the log ratio
+reaches thousands).  A density with a jump costs more digits, and probabilities below 1e-13 are not
+resolved.  Masses are kept as logs: where one law has all but nothing, the other's divergence is
+what ``log_density`` says there, and infinite only where that says -inf.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from leakscope.errors import InputError
 from leakscope.laws.distributions import ScalarLaw
 from leakscope.measures.discrete_ratio import DiscreteRatio
 
-# Quantiles of the mean of both laws at these log-odds, and so many cells between two of them.
-QUANTILES = np.linspace(-30.0, 30.0, 121)
+# The mean of both laws' log-odds takes these values, with so many cells between two of them.
+LOG_ODDS = np.linspace(-30.0, 30.0, 121)
 CELLS = 40
 
 # Gauss and Legendre's rule with three points: on a cell the density is all but a parabola.
@@ -36,20 +38,25 @@ def ratio_of_densities(member: ScalarLaw, nonmember: ScalarLaw) -> DiscreteRatio
     """Take two flat batches: each cell is one value."""
     laws = [law.reshape(*law.batch_shape, 1) for law in (member, nonmember)]
     edges = _edges(*laws)
-    return DiscreteRatio.of_masses(*(_masses(law, edges) for law in laws))
+    return DiscreteRatio.of_log_masses(*(_log_masses(law, edges) for law in laws))
 
 
 def _edges(member: ScalarLaw, nonmember: ScalarLaw) -> FloatArray:
-    """(B, K + 1) ends of the cells: quantiles of the two laws' mean, each step cut evenly."""
+    """(B, K + 1) ends of the cells: where mean log-odds are as wanted, and evenly between.
 
-    def mean_cdf(x: FloatArray) -> FloatArray:
-        return np.asarray(0.5 * (_checked(member.cdf(x), x) + _checked(nonmember.cdf(x), x)))
+    Log-odds are cut off at the outermost wanted, so that each law has quantiles of its own however
+    far the other is.
+    """
 
-    wanted = special.expit(QUANTILES)
+    def mean_log_odds(x: FloatArray) -> FloatArray:
+        each = (special.logit(_checked(law.cdf(x), x)) for law in (member, nonmember))
+        return np.asarray(0.5 * sum(np.clip(odds, wanted[0], wanted[-1]) for odds in each))
+
+    wanted = LOG_ODDS
     batch = member.batch_shape[0]
     low, high = np.full((batch, 1), -1.0), np.full((batch, 1), 1.0)
     for _ in range(DOUBLINGS):
-        early, late = mean_cdf(low) > wanted[0], mean_cdf(high) < wanted[-1]
+        early, late = mean_log_odds(low) > wanted[0], mean_log_odds(high) < wanted[-1]
         if not (early.any() or late.any()):
             break
         low[early] *= 2.0
@@ -57,30 +64,31 @@ def _edges(member: ScalarLaw, nonmember: ScalarLaw) -> FloatArray:
     left, right = (np.repeat(end, len(wanted), axis=1) for end in (low, high))
     for _ in range(HALVINGS):
         middle = 0.5 * (left + right)
-        above = mean_cdf(middle) >= wanted
+        above = mean_log_odds(middle) >= wanted
         left, right = np.where(above, left, middle), np.where(above, middle, right)
     steps = np.linspace(0.0, 1.0, CELLS, endpoint=False)
     inner = right[:, :-1, None] + np.diff(right, axis=1)[..., None] * steps
     return np.concatenate([inner.reshape(batch, -1), right[:, -1:]], axis=1)
 
 
-def _masses(law: ScalarLaw, edges: FloatArray) -> FloatArray:
-    """(B, K) the mass of each cell, from the density inside it."""
+def _log_masses(law: ScalarLaw, edges: FloatArray) -> FloatArray:
+    """(B, K) the log mass of each cell, from the density inside it."""
     half = 0.5 * np.diff(edges, axis=1)
     middle = 0.5 * (edges[:, 1:] + edges[:, :-1])
-    mass = np.zeros(half.shape)
-    for node, weight in zip(NODES, WEIGHTS, strict=True):
+    with np.errstate(divide="ignore"):
+        width = np.log(half)
+    found = np.full(half.shape, -np.inf)
+    for node, log_weight in zip(NODES, np.log(WEIGHTS).tolist(), strict=True):
         x = middle + node * half
-        mass += weight * np.exp(_checked(law.log_density(x), x))
-    mass *= half
-    total = mass.sum(axis=1)
+        found = np.logaddexp(found, log_weight + width + _checked(law.log_density(x), x))
+    total = np.exp(found).sum(axis=1)
     wrong = ~(np.abs(total - 1.0) <= DISAGREEMENT)
     if wrong.any():
         raise InputError(
             f"{type(law).__name__}: log_density and cdf do not belong together; between the "
             f"quantiles of the cdf the density has a mass of {total[np.argmax(wrong)]:.4g}, not 1."
         )
-    return mass
+    return found
 
 
 def _checked(found: npt.ArrayLike, x: FloatArray) -> FloatArray:

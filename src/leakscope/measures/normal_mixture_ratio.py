@@ -11,7 +11,9 @@ the difference of weights, which sums to zero exactly.
 
 The ratio can cross a level any number of times.  A grid fine enough for every component, together
 with all points where the ratio turns, splits the line into cells on which it is monotone: each
-cell then holds at most one crossing of any level, which is refined to machine precision.
+cell then holds at most one crossing of any level, which is refined to machine precision.  Where a
+narrow component gives way to another under the other law's wide ones, the ratio bends at a point
+that no component is fine enough for; such bends are points of the grid as well.
 
 The region l > t is a union of intervals between the crossings; its masses are sums of normal
 interval probabilities, and integrals that have no closed form (KL, Rényi, and differences of nearly
@@ -211,6 +213,8 @@ _STEPS = np.concatenate(
 )
 _MANY = 24  # components beyond which the grid is built from representative ones
 _FINEST = 1600  # points of a grid at most
+_SHARP = 6.0  # a bend that takes less than this part of a cell is one that nodes in it would miss
+_BEND = 1e-9  # what one may cost a divergence, roughly
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,7 +315,7 @@ def crossings(
 
 
 def _grid(pair: MixturePair) -> FloatArray:
-    """Points at a few standard deviations of every component, or of representative ones."""
+    """Points at a few standard deviations of components, or of representative ones, and bends."""
     means = np.concatenate([pair.member.mean, pair.nonmember.mean], axis=-1)
     sigmas = np.exp(np.concatenate([pair.member.log_sigma, pair.nonmember.log_sigma], axis=-1))
     if means.shape[-1] > _MANY and np.all(means == means[:, :1]):
@@ -326,7 +330,51 @@ def _grid(pair: MixturePair) -> FloatArray:
     x = np.sort(x, axis=-1)
     if x.shape[-1] > _FINEST:
         x = x[:, np.linspace(0, x.shape[-1] - 1, _FINEST).astype(np.intp)]
+    if 2 * pair.member.mean.shape[-1] <= _MANY:
+        x = np.sort(np.concatenate([x, _bends(pair, x)], axis=-1), axis=-1)
     return np.asarray(x)
+
+
+def _bends(pair: MixturePair, x: FloatArray) -> FloatArray:
+    """Where a law's leading component changes within so little of a cell that it matters, (B, K).
+
+    Rows that have fewer are padded with the grid's last point.
+    """
+    found = [_changes_of_lead(law) for law in (pair.member, pair.nonmember)]
+    at, turn, height = (np.stack(both, axis=1) for both in zip(*found, strict=True))
+    row, law, column = np.nonzero((at > x[:, :1, None]) & (at < x[:, -1:, None]))
+    at, turn, height = (each[row, law, column] for each in (at, turn, height))
+    logs = np.stack(pair.take(row).log_densities(at[:, None]))[..., 0]
+    leads = height >= logs[law, np.arange(row.size)] - np.log1p(pair.member.mean.shape[-1])
+    row, at, turn, density = (a[leads] for a in (row, at, turn, np.exp(logs.max(axis=0))))
+    cell = (x[row] <= at[:, None]).sum(axis=-1)
+    width = x[row, cell] - x[row, cell - 1]
+    matters = (turn * width > _SHARP) & (density * turn * width**2 > _BEND)
+    row, at = row[matters], at[matters]
+    place = np.arange(row.size) - np.searchsorted(row, row)
+    result = np.repeat(x[:, -1:], int(place.max(initial=-1)) + 1, axis=-1)
+    result[row, place] = at
+    return result
+
+
+def _changes_of_lead(law: Components) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Where two components have equal densities, (B, K), and there the change of slope and the log.
+
+    Log densities are parabolas: each two are equal at the two roots of another, if it has any.
+    """
+    one, two = np.triu_indices(law.mean.shape[-1], k=1)
+    precision, peak = np.exp(-2.0 * law.log_sigma), law.log_weight - law.log_sigma - LOG_SQRT_2PI
+    gap = law.mean[:, two] - law.mean[:, one]
+    with np.errstate(all="ignore"):
+        square = 0.5 * (precision[:, two] - precision[:, one])
+        linear = -precision[:, two] * gap
+        level = 0.5 * precision[:, two] * gap * gap + (peak[:, one] - peak[:, two])
+        turn = np.sqrt(linear * linear - 4.0 * square * level)
+        half = -0.5 * (linear + np.copysign(turn, linear))
+        beyond = np.concatenate([half / square, level / half], axis=-1)
+        turn, one = np.concatenate([turn, turn], axis=-1), np.concatenate([one, one])
+        height = peak[:, one] - 0.5 * precision[:, one] * beyond * beyond
+        return law.mean[:, one] + beyond, turn, height
 
 
 def _distinct(

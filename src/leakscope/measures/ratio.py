@@ -317,9 +317,15 @@ def shrink_bracket(
 
 def kl_integrand(up: FloatArray, down: FloatArray, llr: FloatArray) -> FloatArray:
     """p1 l - p1 + p0, which is never negative and integrates to KL(P1 || P0)."""
+    with np.errstate(under="ignore"):
+        return kl_terms(np.exp(up), np.exp(down), llr)
+
+
+def kl_terms(p1: FloatArray, p0: FloatArray, llr: FloatArray) -> FloatArray:
+    """`kl_integrand` of densities or masses themselves."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        small = np.exp(up) * expm1_minus_x(-llr)
-        large = np.exp(up) * (llr - 1.0) + np.exp(down)
+        small = p1 * expm1_minus_x(-llr)
+        large = p1 * (llr - 1.0) + p0
     return np.asarray(np.where(np.abs(llr) < 0.5, small, large))
 
 
