@@ -18,6 +18,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing.audit import examined
 from leakscope.data import read_example
 from leakscope.errors import InputError
+from leakscope.fitted.record_population import means_and_squares
 from leakscope.fitted.shadow import ShadowScores
 from leakscope.results.reader import read_run
 from leakscope.results.reconciliation import reconciled
@@ -25,6 +26,7 @@ from leakscope.settings import ModelSettings
 from leakscope.settings.audit import TrainingSettings
 from leakscope.subjects import Asked, opened
 from leakscope.subjects.subject import shared_answers
+from leakscope.verifying.audits import excess_of_opposites
 from tests.audits import model_audit
 
 
@@ -51,6 +53,29 @@ def test_laws_of_another_penalty_differ(audited):
     other = leakscope.audit(given.X, given.y, model=Ridge(alpha=1000.0).fit(given.X, given.y))
     wrong = audited.model_copy().with_memory(audited.laws, other.examined)
     assert leakscope.verify(wrong, models=300, records=8).differs > 3
+
+
+def test_differences_of_opposite_halves_vary_as_they_are_said_to():
+    """By brute force: models that learn from the others' halves, in complementary pairs and not."""
+    rng = np.random.default_rng(0)
+    slopes = rng.normal(size=(60, 60)) * (1.0 - np.eye(60))
+    for paired in (True, False):
+        seen, told, excess = [], [], []
+        for _ in range(300):
+            mask = rng.random((16, 60)).argsort(axis=1) < 30
+            if paired:
+                mask[1::2] = ~mask[0::2]
+            scores = (2.0 * mask - 1.0) @ slopes + rng.normal(size=mask.shape)
+            excess.append(excess_of_opposites(scores, mask))
+            n_in, mean_in, squares_in = means_and_squares(scores, mask)
+            n_out, mean_out, squares_out = means_and_squares(scores, ~mask)
+            enough = (n_in > 2) & (n_out > 2)
+            of = (n_in - 1) * n_in, (n_out - 1) * n_out
+            alone = (squares_in[enough] / of[0][enough]) + (squares_out[enough] / of[1][enough])
+            seen.extend((mean_in - mean_out)[enough] ** 2)
+            told.extend(excess[-1] * alone)
+        assert np.mean(told) == pytest.approx(np.mean(seen), rel=0.06)
+        assert (np.mean(excess) > 1.8) if paired else (set(excess) == {1.0})
 
 
 def test_few_models_give_no_more_false_alarms(audited):

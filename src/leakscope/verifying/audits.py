@@ -19,6 +19,7 @@ from leakscope import fitted, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import RecordId
 from leakscope.errors import InputError
+from leakscope.fitted.counted_models import MOST_EXCESS, opposites
 from leakscope.fitted.few_models import NEAR, FewModels, few_models
 from leakscope.fitted.record_population import means_and_squares
 from leakscope.fitted.shadow import BLOCKS, LEAST_OF_EACH, ShadowScores
@@ -283,6 +284,7 @@ def _shared(
     few = _few(told, scores, trained_on, seed) if lawless.any() else None
     advantages = _Advantages(audit, place, few, seed)
     usual = _usual_fourth_moment(scores, trained_on)
+    excess = excess_of_opposites(scores, trained_on)
     lawful = [row for row in rows if not lawless[row]]
     own = dict(zip(lawful, zip(*_own_errors(audit, place[lawful]), strict=True), strict=True))
     of_rows = [
@@ -296,6 +298,7 @@ def _shared(
             scores[~trained_on[:, row], row],
             usual,
             (float(own[row][0]), float(own[row][1])),
+            excess,
         )
         for row in rows
     ]
@@ -527,13 +530,15 @@ def _of_unit(
     outside: FloatArray,
     usual: float,
     own: tuple[float, float],
+    excess: float,
 ) -> list[Check]:
     """The shift of the mean, and the sd without the unit.
 
     Of few models the measured spread is itself uncertain, and small by chance where the difference
     seems large.  The shift differs where it does by the predicted spreads and by the measured ones
     (Welch's t) alike; the spread is compared with what the predicted one would show.  ``own`` are
-    the errors of the predicted shift and log sd, where those are estimates themselves.
+    the errors of the predicted shift and log sd, where those are estimates themselves;
+    ``excess`` is that of `excess_of_opposites`.
     """
     resolution = RESOLUTION * sds[1]
     least = min(len(inside), len(outside))
@@ -545,9 +550,9 @@ def _of_unit(
         ]
     measured = float(inside.mean() - outside.mean())
     parts = np.array([inside.var(ddof=1) / len(inside), outside.var(ddof=1) / len(outside)])
-    by_law = float(
-        np.linalg.norm([sds[0] / len(inside) ** 0.5, sds[1] / len(outside) ** 0.5, own[0]])
-    )
+    parts *= excess
+    spreads = (excess / len(inside)) ** 0.5 * sds[0], (excess / len(outside)) ** 0.5 * sds[1]
+    by_law = float(np.linalg.norm([*spreads, own[0]]))
     error = float(np.hypot(np.sqrt(parts.sum()), own[0]))
     scores = [mean_score(measured - shift, by_law, np.inf)]
     if parts.any():
@@ -567,6 +572,26 @@ def _of_unit(
             score=spread_score(sds[1], spread, freedom),
         ),
     ]  # fmt: skip
+
+
+def excess_of_opposites(scores: FloatArray, trained_on: npt.NDArray[np.bool_]) -> float:
+    """By what factor the difference of both means varies more than two means of as many models do.
+
+    Models of complementary halves err in opposite directions: seen from pair to pair, over all
+    units together.  Models that are not in pairs are taken to be independent.
+    """
+    one, other = opposites(trained_on)
+    if 2 * len(one) < max(len(scores) - 1, 2 * LEAST_OF_EACH):
+        return 1.0
+    apart = np.where(trained_on[one], 1.0, -1.0) * (scores[one] - scores[other])
+    paired = apart.var(axis=0, ddof=1) / len(one)
+    n_in, _, squares_in = means_and_squares(scores, trained_on)
+    n_out, _, squares_out = means_and_squares(scores, ~trained_on)
+    alone = squares_in / (n_in - 1.0) / n_in + squares_out / (n_out - 1.0) / n_out
+    seen = alone > 0.0
+    return (
+        float(np.clip(np.mean(paired[seen] / alone[seen]), 1.0, MOST_EXCESS)) if seen.any() else 1.0
+    )
 
 
 def _own_errors(
