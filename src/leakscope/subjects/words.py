@@ -24,6 +24,7 @@ SEEN_OF_GROUP = {
     "scores": "the score of every record's label",
     "prediction": "the prediction of every record",
     "residual": "the residual of every record",
+    "label": "the predicted labels only",
     "latent": "one draw of the predicted values",
 }
 
@@ -88,7 +89,10 @@ def most_exposed_sentence(audit: Audit, *, ids: bool) -> str:
 def _rate(record: Record, name: str) -> str:
     """A true-positive rate, or the ends of its interval."""
     ends = between(record, name)
-    low, high = map(percent, ends or (record[name], record[name]))
+    if ends is None:
+        return percent(record[name])
+    # An upper end of 1 is no certainty: nothing is known from above.
+    low, high = percent(ends[0]), "100%" if ends[1] == 1.0 else percent(ends[1])
     return low if low == high else f"{low} to {high}"
 
 
@@ -113,8 +117,12 @@ def exposure_sentences(audit: Audit, *, threshold: float, ids: bool) -> tuple[st
     )
 
 
-def question_sentence(audit: Audit) -> str:
-    """What the attacker sees and knows, where the other records are not known."""
+def question_sentence(audit: Audit, observes: str = "") -> str:
+    """What the attacker sees and knows, where the other records are not known.
+
+    ``observes`` is what is seen where it is not what the audit's laws are of.
+    """
+    observes = observes or audit.observes
     fraction = 0.5 if audit.fraction is None else audit.fraction
     unit = audit.unit
     drawn = {
@@ -123,22 +131,25 @@ def question_sentence(audit: Audit) -> str:
         "leave_one_out": f"all other {unit}s are known",
     }.get(audit.question, f"nothing is said of the other {unit}s")
     if unit == "group":
-        seen = SEEN_OF_GROUP.get(audit.observes, audit.observes)
+        seen = SEEN_OF_GROUP.get(observes, observes)
         knows = "all records of the group and their labels"
     else:
-        seen, knows = SEEN.get(audit.observes, audit.observes), "the record and its label"
+        seen, knows = SEEN.get(observes, observes), "the record and its label"
     return f"The attacker knows {knows}, and sees {seen}; {drawn}."
 
 
-def shifted_score_sentence(audit: Audit, mean: str = "mean of its records' scores") -> str:
+def shifted_score_sentence(
+    audit: Audit, mean: str = "mean of its records' scores", observes: str = ""
+) -> str:
     """The question, and the column that says how far a unit moves its own score.
 
     ``mean`` is what the score of a group is.
     """
     score = "" if audit.unit == "record" else f" (the {mean})"
+    question = question_sentence(audit, observes)
     if "shift_in_sd" not in audit.table:
-        return question_sentence(audit)
+        return question
     return (
-        f"{question_sentence(audit)} Shift: how far the {audit.unit} moves its own score{score}, "
+        f"{question} Shift: how far the {audit.unit} moves its own score{score}, "
         "in standard deviations."
     )

@@ -801,7 +801,9 @@ class Training(Subject):
     def attacker(cls, audit: Audit) -> str:
         """What the attacker sees and knows, and what the shift is."""
         return shifted_score_sentence(
-            audit, "mean of its records' scores, each weighed by how far it is off"
+            audit,
+            "mean of its records' scores, each weighed by how far it is off",
+            "label" if audit.details.labels else "",
         )
 
     @classmethod
