@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
     QuadraticDiscriminantAnalysis,
@@ -23,6 +24,7 @@ from sklearn.neighbors import NearestCentroid
 
 import leakscope
 from leakscope import fitted
+from leakscope.fitted import exact
 from leakscope.fitted.from_sklearn import no_laws
 from leakscope.fitted.paired import family_of
 from leakscope.fitted.refits import score_records
@@ -92,12 +94,72 @@ def test_given_shares_of_the_classes_stay() -> None:
     np.testing.assert_allclose(found[5], score_records(again, X[[5]], y[[5]])[0], rtol=1e-9)
 
 
-def test_a_direction_without_scatter_is_refitted() -> None:
-    X, y = clouds(2, 40, 3)
-    X = np.column_stack([X, X[:, 0]])
+def sparse_pixels() -> tuple[Any, Any]:
+    """Digits: some pixels are always black, and some are bright in a single record."""
+    pixels, digit = load_digits(return_X_y=True)
+    kept = np.flatnonzero(digit < 4)[:140]
+    return pixels[kept], digit[kept]
+
+
+def doubled_features() -> tuple[Any, Any]:
+    X, y = clouds(3, 60, 3)
+    rng = np.random.default_rng(2)
+    X = np.column_stack([X, X[:, 0] - 3.0 * X[:, 1], np.full(60, 2.0), np.zeros(60)])
+    X[rng.integers(60, size=2), 5] = 1.0, -2.0  # two records alone have this feature
+    return X, y
+
+
+@pytest.mark.parametrize("data", [sparse_pixels, doubled_features])
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearDiscriminantAnalysis(),
+        LinearDiscriminantAnalysis(solver="lsqr"),
+        NearestCentroid(),
+    ],
+    ids=str,
+)
+def test_features_without_scatter(model: Any, data: Any) -> None:
+    """Whoever brings a feature's only scatter, or takes it, is answered as a refit answers."""
+    X, y = data()
+    for seed in range(3):
+        inside = np.random.default_rng(seed).permutation(len(y)) < len(y) // 2
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            first = clone(model).fit(X[inside], y[inside])
+            found = family_of(first).turned(first, X, y, inside)  # type: ignore[union-attr]
+            truth = np.empty(len(y))
+            for row in range(len(y)):
+                turned = inside.copy()
+                turned[row] = not turned[row]
+                again = clone(model).fit(X[turned], y[turned])
+                truth[row] = score_records(again, X[[row]], y[[row]])[0]
+        np.testing.assert_allclose(found, truth, rtol=1e-7, atol=1e-7)
+
+
+def test_a_few_refits_are_enough_where_features_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = sparse_pixels()
     inside = np.arange(len(y)) % 2 == 0
-    first = LinearDiscriminantAnalysis().fit(X[inside], y[inside])
-    assert np.isfinite(family_of(first).turned(first, X, y, inside)).all()  # type: ignore[union-attr]
+    model = LinearDiscriminantAnalysis().fit(X[inside], y[inside])
+    asked: list[int] = []
+    whole = exact._refits
+
+    def counted(*given: Any) -> Any:
+        asked.append(len(given[4]))
+        return whole(*given)
+
+    monkeypatch.setattr(exact, "_refits", counted)
+    exact.linear_discriminant(model, X, y, inside)
+    assert sum(asked) < len(y) / 2
+
+
+def test_pixels_that_are_always_black_are_audited() -> None:
+    """A variance of zero ended in a division by zero."""
+    X, y = sparse_pixels()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = leakscope.audit(X, y, model=NearestCentroid())
+    assert np.isfinite(found.advantage).all()
 
 
 @pytest.mark.parametrize("model", [GaussianNB(), LinearDiscriminantAnalysis()], ids=str)

@@ -26,8 +26,11 @@ from leakscope.fitted.refits import Labels
 NO_SCATTER = 1e-10
 # scikit-learn adds at least so much to a count where it is not told otherwise.
 LEAST_ADDED = 1e-10
-# Below this share of the largest a sum of counts is rounding.
+# Below this share of the largest a sum of counts or squares is rounding.
 NO_COUNT = 1e-13
+# Scatter of scaled features in a direction: below the first there is none, and between the two
+# scikit-learn may keep the direction with one record and drop it without.
+NO_SHARE, SURE_SHARE = 1e-12, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +81,11 @@ class _Classes:
         if priors is not None:
             chances = np.tile(np.asarray(priors, dtype=np.float64), (len(y), 1))
         return cls(X, codes, inside, sign, counts, means, after, X - means[codes], ratio, chances)
+
+    def along(self, basis: FloatArray) -> _Classes:
+        """The same in the directions of a basis, (d, r)."""
+        X, means, away = (part @ basis for part in (self.X, self.means, self.away))
+        return replace(self, X=X, means=means, away=away)
 
     @property
     def rows(self) -> Any:
@@ -229,8 +237,12 @@ def nearest_centroid(inner: Any, X: FloatArray, y: Labels, inside: Any) -> Float
     """The nearest centroid by distances in units of the spread within the classes."""
     given = None if inner.priors == "empirical" else inner.class_prior_
     found = _Classes.of(inner, X, y, inside, given)
-    within = found.squares().sum(axis=0) + found.moved_squares()
+    before = found.squares().sum(axis=0)
+    within = before + found.moved_squares()
+    # A feature that is constant within the classes is not scaled.
+    within = np.where(within <= NO_COUNT * before, 0.0, within)
     variance = within / (np.count_nonzero(inside) + found.sign - len(found.counts))[:, None]
+    variance = np.where(variance > 0.0, variance, 1.0)
     scores = np.stack(
         [-np.sum(found.from_means(c) ** 2 / variance, axis=1) for c in range(len(found.counts))],
         axis=1,
@@ -243,15 +255,32 @@ def nearest_centroid(inner: Any, X: FloatArray, y: Labels, inside: Any) -> Float
 
 
 def linear_discriminant(inner: Any, X: FloatArray, y: Labels, inside: Any) -> FloatArray:
-    """Linear discriminant analysis: one scatter for all classes, moved by one record."""
+    """Linear discriminant analysis: one scatter for all classes, moved by one record.
+
+    In directions without scatter scikit-learn's usual solver sees nothing; a record that brings
+    scatter into one, or takes the last of it, is refitted.
+    """
     found = _Classes.of(inner, X, y, inside, inner.priors)
     classes = len(found.counts)
     within = np.sum([found.scatter(number) for number in range(classes)], axis=0)
-    inverse = _inverse(within)
-    if inverse is None:
-        return _refits(inner, X, y, inside)
+    # The first class's coefficients beside the last's.
+    theirs = inner.coef_[0] - inner.coef_[-1] if len(inner.coef_) > 1 else -inner.coef_[0]
+    bringing = np.zeros(len(y), dtype=np.bool_)
+    if _inverse(within) is None:
+        scaled = _directions(within) if inner.solver == "svd" else None
+        if scaled is None:
+            return _refits(inner, X, y, inside)
+        size, basis = scaled
+        units = np.divide(found.away, size, out=np.zeros_like(found.away), where=size > 0.0)
+        lost = np.sum(units**2, axis=1) - np.sum((units @ basis) ** 2, axis=1)
+        constant = np.any(found.away[:, size == 0.0] != 0.0, axis=1)
+        bringing = ~inside & (constant | (lost > SURE_SHARE * (1.0 + np.sum(units**2, axis=1))))
+        theirs = (size * theirs) @ basis
+        turn = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0.0)[:, None] * basis
+        found, within = found.along(turn), turn.T @ within @ turn
+    inverse = np.asarray(linalg.inv(within))
     records = float(np.count_nonzero(inside))
-    scale = records + found.sign - _fewer(inner, found, inverse, records)
+    scale = records + found.sign - _fewer(theirs, found, inverse, records)
     pull, u = found.sign * found.ratio, found.away
     turned = u @ inverse
     slack = 1.0 + pull * np.sum(turned * u, axis=1)
@@ -259,17 +288,35 @@ def linear_discriminant(inner: Any, X: FloatArray, y: Labels, inside: Any) -> Fl
     for number in range(classes):
         away = found.from_means(number)
         square = np.sum((away @ inverse) * away, axis=1)
-        square -= pull * np.sum(turned * away, axis=1) ** 2 / slack
+        with np.errstate(divide="ignore", invalid="ignore"):
+            square -= pull * np.sum(turned * away, axis=1) ** 2 / slack
         scores[:, number] = -0.5 * scale * square
-    return found.log_odds(scores)
+    answers = found.log_odds(scores)
+    again = np.flatnonzero(bringing | (slack < SURE_SHARE))
+    answers[again] = _refits(inner, X, y, inside, again)
+    return answers
 
 
-def _fewer(inner: Any, found: _Classes, inverse: FloatArray, records: float) -> float:
-    """By how much its divisor lies below the records: 0, or in some versions the classes."""
+def _directions(within: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Each feature's scatter, (d,), and the directions that have some when scaled by it, (d, r).
+
+    None where a direction has next to none.
+    """
+    size = np.sqrt(np.diagonal(within))
+    unit = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0.0)
+    values, vectors = np.linalg.eigh(within * unit * unit[:, None])
+    if np.any((values > NO_SHARE) & (values < SURE_SHARE)):
+        return None
+    return size, vectors[:, values >= SURE_SHARE]
+
+
+def _fewer(theirs: FloatArray, found: _Classes, inverse: FloatArray, records: float) -> float:
+    """By how much its divisor lies below the records: 0, or in some versions the classes.
+
+    ``theirs`` is the difference of two classes' coefficients, which the divisor alone scales.
+    """
     classes = len(found.counts)
-    # The first class's coefficients beside the last's, which the divisor alone scales.
     known = (found.means[0] - found.means[-1]) @ inverse
-    theirs = inner.coef_[0] - inner.coef_[-1] if len(inner.coef_) > 1 else -inner.coef_[0]
     scale = float(known @ theirs / (known @ known))
     return 0.0 if abs(scale - records) < abs(scale - (records - classes)) else float(classes)
 
@@ -321,19 +368,22 @@ def _inverse(matrix: FloatArray) -> FloatArray | None:
     return np.asarray(linalg.inv(matrix))
 
 
-def _refits(inner: Any, X: FloatArray, y: Labels, inside: Any) -> FloatArray:
-    """Every record's answer by a refit, where directions without scatter leave no shorter way."""
+def _refits(
+    inner: Any, X: FloatArray, y: Labels, inside: Any, rows: npt.NDArray[np.intp] | None = None
+) -> FloatArray:
+    """Answers by refits, of all records unless some are named: where there is no shorter way."""
     from sklearn.base import clone
 
     from leakscope.fitted.refits import score_records
 
-    found = np.full(len(y), np.nan)
-    for row in range(len(y)):
+    asked = np.arange(len(y)) if rows is None else rows
+    found = np.full(len(asked), np.nan)
+    for place, row in enumerate(asked.tolist()):
         turned = inside.copy()
         turned[row] = not turned[row]
         if len(np.unique(y[turned])) == len(inner.classes_):
             again = clone(inner).fit(X[turned], y[turned])
-            found[row] = score_records(again, X[[row]], y[[row]])[0]
+            found[place] = score_records(again, X[[row]], y[[row]])[0]
     return found
 
 

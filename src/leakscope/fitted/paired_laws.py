@@ -424,6 +424,9 @@ def _refitted(model: PairedModel, pairs: Pairs, found: Moments) -> Refitted:
     def refit(place: int, count: int) -> None:
         row, start = int(rows[place]), place * first + len(gaps[place])
         known = np.flatnonzero(np.isfinite(pairs.within[:, row] - pairs.without[:, row]))
+        if not known.size:
+            gaps[place] += [float("nan")] * count
+            return
         for turn in range(count):
             gaps[place].append(_gap(model, pairs, int(known[(start + turn) % len(known)]), row))
 
