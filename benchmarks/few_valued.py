@@ -32,6 +32,7 @@ from sklearn.datasets import (
     make_classification,
     make_friedman1,
     make_friedman2,
+    make_friedman3,
     make_gaussian_quantiles,
     make_hastie_10_2,
     make_moons,
@@ -123,6 +124,53 @@ def settings() -> dict[str, tuple[Any, tuple[np.ndarray, np.ndarray], str]]:
 def judges() -> dict[str, tuple[Any, tuple[np.ndarray, np.ndarray], str]]:
     """Trainings and data that had no part in any choice: name, training, data, task."""
     X, y = load_breast_cancer(return_X_y=True)
+    wine, grower = load_wine(return_X_y=True)
+    moved = np.random.default_rng(31).random(len(grower)) < 0.1
+    pixels, digit = load_digits(return_X_y=True)
+    alike = np.isin(digit, (4, 7, 9))
+    made = make_classification(320, 12, n_informative=5, flip_y=0.1, random_state=32)
+    spread = make_blobs(200, 5, centers=3, cluster_std=5.0, random_state=33)
+    sums = make_sparse_uncorrelated(1000, 10, random_state=34)
+    classes: dict[str, tuple[Any, Any]] = {
+        "20 boosted trees, wine": (
+            GradientBoostingClassifier(n_estimators=20),
+            (wine, np.where(moved, (grower + 1) % 3, grower)),
+        ),
+        "20 AdaBoost stumps, moons 250": (
+            AdaBoostClassifier(n_estimators=20),
+            make_moons(250, noise=0.4, random_state=35),
+        ),
+        "forest of 25, digits 4, 7, 9": (
+            RandomForestClassifier(25),
+            (pixels[alike][:300], digit[alike][:300]),
+        ),
+        "30 extra trees, leaves of 2, made 320": (
+            ExtraTreesClassifier(30, min_samples_leaf=2),
+            made,
+        ),
+        "SVC, blobs 200": (SVC(C=10.0, probability=True), spread),
+        "perceptron of 10, breast cancer 150": (
+            make_pipeline(StandardScaler(), MLPClassifier((10,), max_iter=150)),
+            (X[1::3][:150], y[1::3][:150]),
+        ),
+        "20 rounds of histogram boosting, sums 1000": (
+            HistGradientBoostingClassifier(max_iter=20),
+            (sums[0], (sums[1] > 0).astype(int)),
+        ),
+    }
+    return {
+        **{name: (*each, "classification") for name, each in classes.items()},
+        "forest of 15, Friedman 3": (
+            RandomForestRegressor(15, min_samples_leaf=2),
+            make_friedman3(280, noise=0.3, random_state=36),
+            "regression",
+        ),
+    }
+
+
+def judges_seen() -> dict[str, tuple[Any, tuple[np.ndarray, np.ndarray], str]]:
+    """Those that judged the form before the last."""
+    X, y = load_breast_cancer(return_X_y=True)
     pixels, digit = load_digits(return_X_y=True)
     curved = np.isin(digit, (3, 8, 9))
     made = make_classification(800, 15, n_informative=4, flip_y=0.15, random_state=21)
@@ -166,7 +214,7 @@ def judges() -> dict[str, tuple[Any, tuple[np.ndarray, np.ndarray], str]]:
     }
 
 
-def judges_before() -> dict[str, tuple[Any, tuple[np.ndarray, np.ndarray], str]]:
+def judges_first() -> dict[str, tuple[Any, tuple[np.ndarray, np.ndarray], str]]:
     """Those that judged the first form; tests that are learnt were chosen on them."""
     hastie = make_hastie_10_2(1000, random_state=1)
     hastie = hastie[0], (hastie[1] > 0).astype(int)
@@ -205,6 +253,11 @@ def judges_before() -> dict[str, tuple[Any, tuple[np.ndarray, np.ndarray], str]]
         **{name: (*each, "classification") for name, each in classes.items()},
         "forest of 20, Friedman 300": (RandomForestRegressor(20), friedman, "regression"),
     }
+
+
+def judges_before() -> dict[str, tuple[Any, tuple[np.ndarray, np.ndarray], str]]:
+    """All that judged once."""
+    return judges_seen() | judges_first()
 
 
 def trained(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:

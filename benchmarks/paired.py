@@ -27,17 +27,22 @@ import numpy as np
 from scipy import stats
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_wine, make_classification, make_friedman1
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.linear_model import (
     ARDRegression,
+    BayesianRidge,
     ElasticNet,
+    GammaRegressor,
     HuberRegressor,
     Lasso,
     LassoCV,
     LogisticRegression,
+    PoissonRegressor,
     QuantileRegressor,
+    TweedieRegressor,
 )
-from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR
@@ -119,6 +124,24 @@ def word_or_none() -> tuple[Any, Any]:
     return np.minimum(X, 2.0), y
 
 
+def colours() -> tuple[Any, Any]:
+    """Wine: how intense the colour is, above zero and skewed, from the other columns (178 x 12)."""
+    X = load_wine().data
+    return np.delete(X, 9, axis=1), X[:, 9]
+
+
+def positive_friedman() -> tuple[Any, Any]:
+    """Friedman's function as what a logarithm is (300 x 25)."""
+    X, y = friedman()
+    return X, np.exp(0.7 * y)
+
+
+def counts() -> tuple[Any, Any]:
+    """Counts with that mean (300 x 25)."""
+    X, y = positive_friedman()
+    return X, np.random.default_rng(7).poisson(3.0 * y).astype(float)
+
+
 def flipped(y: Any) -> Any:
     return np.where(np.random.default_rng(4).random(len(y)) < 0.1, 1 - y, y)
 
@@ -170,6 +193,22 @@ ROWS: dict[str, tuple[Callable[[], Any], Any]] = {
     "KNeighbors, digits": (digits, KNeighborsClassifier()),
     "KNeighbors, wines": (wines, KNeighborsClassifier(10)),
     "KNeighbors by distance, clusters": (clusters, KNeighborsClassifier(weights="distance")),
+    "GaussianNB, wines": (wines, GaussianNB()),
+    "GaussianNB, clusters": (clusters, GaussianNB()),
+    "linear discriminant, wines": (wines, LinearDiscriminantAnalysis()),
+    "linear discriminant, clusters": (clusters, LinearDiscriminantAnalysis()),
+    "quadratic discriminant, wines": (wines, QuadraticDiscriminantAnalysis(reg_param=0.1)),
+    "quadratic discriminant, clusters": (clusters, QuadraticDiscriminantAnalysis()),
+    "NearestCentroid, wines": (wines, NearestCentroid()),
+    "NearestCentroid, digits": (digits, NearestCentroid()),
+    "GammaRegressor, colours": (colours, GammaRegressor(alpha=0.1)),
+    "GammaRegressor, friedman": (positive_friedman, GammaRegressor(alpha=0.1)),
+    "TweedieRegressor, colours": (colours, TweedieRegressor(power=1.5, alpha=0.1)),
+    "TweedieRegressor, friedman": (positive_friedman, TweedieRegressor(power=1.5, alpha=0.1)),
+    "PoissonRegressor, colours": (colours, PoissonRegressor(alpha=0.1)),
+    "PoissonRegressor, counts": (counts, PoissonRegressor(alpha=0.1)),
+    "BayesianRidge, alcohol": (plain_alcohol, BayesianRidge()),
+    "BayesianRidge, friedman": (friedman, BayesianRidge()),
     "ARDRegression, friedman": (friedman, ARDRegression()),
     "ARDRegression, alcohol": (plain_alcohol, ARDRegression()),
 }

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from scipy.stats import norm
 from truth_files import laws
 
-from leakscope._numerics.keys import Key
-from leakscope.fitted.few_models import model_effects, posterior_draws, tabulated
-from leakscope.fitted.record_population import blocks, fit_population, nodes, record_sums
+from leakscope.fitted.few_models import BENT, model_effects, tabulated
+from leakscope.fitted.record_population import record_sums
 
 FPRS = (1e-2, 1e-3)
+# So many records' draws are looked at together.
+AT_ONCE = 500
 
 
-@contextmanager
-def population_kept() -> Iterator[list[Any]]:
-    """What `few_models` sums up and fits while it runs, which its answer does not carry."""
-    kept: list[Any] = []
-
-    def keeping(sums: Any) -> Any:
-        kept[:] = [sums, fit_population(sums)]
-        return kept[1]
-
-    with mock.patch("leakscope.fitted.few_models.fit_population", keeping):
-        yield kept
-
-
-def levels(
-    answer: Any, sums: Any, population: Any, far: np.ndarray, far_mask: np.ndarray
-) -> dict[str, Any]:
+def levels(answer: Any, far: np.ndarray, far_mask: np.ndarray) -> dict[str, Any]:
     """On the levelled log-odds of the truth's models."""
     levelled = model_effects(far, answer.effects.typical).level(far)
     u, s, n_out, m, r, n_in = laws(levelled, far_mask)
@@ -52,13 +35,17 @@ def levels(
             R * np.sqrt(rng.chisquare(b - 1, U.shape) / (b - 1)),
         )
 
-    inside = []
-    for number, (block, at) in enumerate(blocks(sums)):
-        drawn = posterior_draws(nodes(block, population), Key(0).child(number))
+    # Of a record whose law is doubted the interval takes in what is counted too.
+    bent = answer.doubt == BENT
+    low = np.where(bent, answer.advantage.low, 1.0)
+    high = np.where(bent, answer.advantage.high, 0.0)
+    for at in np.array_split(np.arange(len(low)), -(-len(low) // AT_ONCE)):
+        pair = answer.draws.pairs(at)
+        drawn = pair.nonmember.mean, pair.nonmember.sigma, pair.member.mean, pair.member.sigma
         seen = noisy(*drawn, n_out[at, None], n_in[at, None], correlation[at, None])
-        low, high = np.quantile(tabulated(*seen), [0.025, 0.975], axis=1)
-        inside.append((advantage[at] >= low) & (advantage[at] <= high))
-    covered = np.concatenate(inside)
+        ends = np.quantile(tabulated(*seen), [0.025, 0.975], axis=1)
+        low[at], high[at] = np.minimum(low[at], ends[0]), np.maximum(high[at], ends[1])
+    covered = (advantage >= low) & (advantage <= high)
     count = max(1, len(covered) // 100)
     top = np.argsort(-answer.advantage.value)[:count]
     direct = (advantage >= answer.advantage.low) & (advantage <= answer.advantage.high)

@@ -18,21 +18,19 @@ GROUPS = {"new": "new", "seen": "seen before", "chosen": "chosen on"}
 
 HEAD = """# A handful of models against hundreds
 
-Made by `python benchmarks/exposure/score.py`, all with the estimator {version}, from {truths}
-truths of 200 to 400 models each (`benchmarks/exposure/networks.py` and `trees.py`; the two marked
-(given) are older), at most 2,500 records of each. The first 64 models are the budgets', the others
-the truth. Numbers are means over disjoint choices of models: two at 4, 8 and 16 models, one at 2
-and 32; of the peers four at up to 16 models, two at 32, one at 64. What needs log-odds alone was
-scored on 16 cores of the machine that trained the models, the rest elsewhere; a digest of the code
-is kept with each number, and they agree.
+Made by `python benchmarks/exposure/score.py` with the estimator {version}, from {truths} truths of
+200 to 400 models each (`benchmarks/exposure/networks.py` and `trees.py`; the two marked (given) are
+older), at most 2,500 records of each. The first 64 models are the budgets', the others the truth.
+Numbers are means over disjoint choices of models: two at 4, 8 and 16 models, one at 2 and 32; of
+the peers four at up to 16 models, two at 32, one at 64. All were scored on one machine; a digest of
+the code is kept with each number, and they agree.
 
-Three groups of truths, and only the first judges the estimator ([few_models.md](../few_models.md)):
+Three groups of truths ([few_models.md](../few_models.md)):
 
-- **new**: truths that were made before it was frozen and scored only afterwards. It was frozen
-  twice: after the first scores of these, which were not looked at for it, two bounds were set for a
-  null that claimed (5fe4fc2); and digits cnn short was scored once before, to try the script;
+- **new**: they had no part in any choice. The estimator of `5fe4fc2` was judged by them once; what
+  changed since (counting, the level) was chosen on other, small tables;
 - **seen before**: earlier forms of it were judged by them, so that what they showed was known;
-- **chosen on**: it was chosen on these.
+- **chosen on**: its first form was chosen on these.
 """
 
 # Predictors of the last table, with the budgets that are shown.
@@ -102,12 +100,23 @@ class Numbers:
         return [truth for truth in self.truths if self.groups[truth] == group]
 
 
-def write_page(lines: Sequence[Line], groups: dict[str, str], path: Path) -> None:
+def write_page(
+    lines: Sequence[Line], groups: dict[str, str], path: Path, before: Sequence[Line] = ()
+) -> None:
+    """``before`` has the lines of an earlier estimator, which are set beside these."""
     found = Numbers(lines, groups)
+    peers = [line for line in lines if line["kind"] not in ("ours", "null")]
+    earlier = Numbers([*peers, *before], groups) if before else None
     parts = [HEAD.format(version=_version(), truths=len(found.truths))]
-    parts += ["## What was asked\n", *_asked(found), "", "## Who ranks best\n", *_best(found)]
+    parts += [
+        "## What was asked\n",
+        *_asked(found, earlier),
+        "",
+        "## Who ranks best\n",
+        *_best(found),
+    ]
     parts += ["", "## Ranks\n", *_ranks(found), "", "## Levels\n", *_levels(found)]
-    parts += ["", "## Nulls\n", *_nulls(found), "", "## Peers\n", *_peers(found)]
+    parts += ["", "## Nulls\n", *_nulls(found, earlier), "", "## Peers\n", *_peers(found)]
     parts += ["", "## Cost\n", *_cost(found), "", "## Left out\n", LEFT_OUT]
     parts += ["", "## Again\n", AGAIN]
     path.write_text("\n".join(parts) + "\n", encoding="utf-8")
@@ -133,9 +142,12 @@ python benchmarks/exposure/trees.py exposure_data.npz --out truths --models 264
 python benchmarks/exposure/score.py truths --given FOLDER --data exposure_data.npz --processes 2
 ```
 
-The truths take 10 minutes on one H200 with 16 cores (convolutional networks most of it), the
-scores about 30 minutes of one core. Each number is kept with a digest of the code that made it:
-the last command goes on after a kill, and makes again only what a change of the code has touched.
+The truths of networks take 10 minutes on one H200, most of it for convolutional ones: seven of 34
+(of convolutional networks, two on Fashion-MNIST and three on CIFAR-10, and two probes of pictures)
+were not made again for this page. Those of trees and the scores take some 30 minutes of one core
+each. `--before FILE` sets an earlier estimator's numbers (`score.py --only ours null --no-page
+--numbers FILE` with its code) beside these. Each number is kept with a digest of the code that made
+it: the last command goes on after a kill, and makes again only what a change of the code touched.
 The new truths are those whose names begin with `test_`: rows of adult.test, the test pictures of
 Fashion-MNIST, pictures of cars and planes that no earlier truth has, half of Location-30 and all
 digits, with models that no earlier truth has (dropout, weight decay, augmentation, other depths).
@@ -205,8 +217,12 @@ def _on_trees(found: Numbers) -> str:
     return f"| trees, rank: 8 models at least LiRA's with 64 | {' | '.join(cells)} | |"
 
 
-def _asked(found: Numbers) -> list[str]:
-    """How often each aim is met, in each group, and on the mean where it is a difference."""
+def _asked(found: Numbers, earlier: Numbers | None) -> list[str]:
+    """How often each aim is met, in each group, and on the mean where it is a difference.
+
+    Where an earlier estimator had another count, that stands first.
+    """
+    had = _tests(earlier) if earlier else _tests(found)
     lines = [
         f"| aim, met on | {' | '.join(GROUPS.values())} | mean difference, new |",
         "|---" * (len(GROUPS) + 2) + "|",
@@ -222,15 +238,25 @@ def _asked(found: Numbers) -> list[str]:
         cells = []
         for group in GROUPS:
             truths = found.in_group(group)
-            cells.append(f"{sum(test(truth) for truth in truths)} of {len(truths)}")
+            now, then = (sum(map(tried, truths)) for tried in (test, had[at][1]))
+            cells.append(f"{f'{then} → ' * (then != now)}{now} of {len(truths)}")
         last = f"{differences[at]:+.2f}" if at < len(differences) else ""
         lines.append(f"| {words} | {' | '.join(cells)} | {last} |")
-    overall = (
-        f"Over all new truths, the mean coverage is {_over(found, 4, 'cover'):.1%} at 4 models and "
+    overall = "Over all new truths, the mean coverage is " + _coverage(found)
+    if earlier:
+        overall += (
+            f" That of the estimator of `5fe4fc2` on the same truths is {_coverage(earlier)} An "
+            "arrow leads from what it had."
+        )
+    return [*lines, _on_trees(found), "", overall]
+
+
+def _coverage(found: Numbers) -> str:
+    return (
+        f"{_over(found, 4, 'cover'):.1%} at 4 models and "
         f"{_over(found, 16, 'cover'):.1%} at 16, in the top 1% {_over(found, 4, 'cover_top'):.1%} "
         f"and {_over(found, 16, 'cover_top'):.1%}."
     )
-    return [*lines, _on_trees(found), "", overall]
 
 
 def _over(found: Numbers, budget: int, number: str) -> float:
@@ -346,22 +372,25 @@ def _levels(found: Numbers) -> list[str]:
     return lines
 
 
-def _nulls(found: Numbers) -> list[str]:
+def _nulls(found: Numbers, earlier: Numbers | None) -> list[str]:
+    def silent(numbers: Numbers, name: str, budget: int) -> tuple[int, str]:
+        claims = [
+            line["claims"]
+            for line in numbers.nulls
+            if (line["truth"], line["budget"]) == (name, budget)
+        ]
+        return len(claims), f"{np.mean(np.equal(claims, 0)):.0%}" if claims else ""
+
     lines = ["| null | group | models | runs | runs that name no record |", "|---" * 5 + "|"]
     for name in sorted({line["truth"] for line in found.nulls}):
         for budget in sorted({line["budget"] for line in found.nulls}):
-            claims = np.array(
-                [
-                    line["claims"]
-                    for line in found.nulls
-                    if (line["truth"], line["budget"]) == (name, budget)
-                ]
-            )
-            if claims.size:
+            runs, share = silent(found, name, budget)
+            if runs:
                 told = name.removeprefix("null_").removeprefix("test_").replace("_", " ")
-                share = f"{float(np.mean(claims == 0)):.0%}"
+                had = silent(earlier, name, budget)[1] if earlier else share
+                share = share if had == share else f"{had} → {share}"
                 group = GROUPS[found.groups[name]]
-                lines.append(f"| {told} | {group} | {budget} | {len(claims)} | {share} |")
+                lines.append(f"| {told} | {group} | {budget} | {runs} | {share} |")
     return lines
 
 

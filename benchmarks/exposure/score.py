@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from levels import FPRS, levels, population_kept
+from levels import FPRS, levels
 from predictors import (
     components,
     kernel_leakage,
@@ -66,7 +66,7 @@ CHOSEN = (
 OLDER = {"adult": "adult", "digits": "digits", "location": "location", "fashion": "fashion"}
 OLDER_RESNETS = ("cifar_resnet_short", "cifar_resnet_long")
 
-OUR_FILES = ("few_models", "record_population")
+OUR_FILES = ("few_models", "record_population", "counted_level", "counted_models")
 
 
 def group(name: str) -> str:
@@ -208,12 +208,11 @@ def _records(task: Task) -> dict[str, Any]:
 def _ours(task: Task) -> dict[str, Any]:
     few, few_mask, far, far_mask = _models(task)
     entries = Entries(_true(far, far_mask))
-    with population_kept() as kept:
-        answer = few_models(few, few_mask, fpr=FPRS)
+    answer = few_models(few, few_mask, fpr=FPRS)
     entries.add(FEW, task.budget, answer.advantage.value)
     found: dict[str, Any] = {"entries": entries.found, "claims": int(answer.exposed.sum())}
     if task.budget in LEVELS_AT:
-        found |= levels(answer, *kept, far, far_mask)
+        found |= levels(answer, far, far_mask)
     return found
 
 
@@ -258,6 +257,7 @@ def main() -> None:
     parser.add_argument("--numbers", type=Path, default=Path("exposure.jsonl"))
     parser.add_argument("--page", type=Path, default=Path("docs/benchmarks/exposure.md"))
     parser.add_argument("--no-page", action="store_true")
+    parser.add_argument("--before", type=Path, help="--numbers of an earlier estimator")
     given = parser.parse_args()
     files = {path.stem: path for folder in given.truths for path in sorted(folder.glob("*.npz"))}
     if given.given is not None:
@@ -282,8 +282,12 @@ def main() -> None:
     if not given.no_page:
         from page import write_page
 
+        earlier = given.before.read_text().splitlines() if given.before else []
         write_page(
-            [done[task.key] for task in tasks], {name: group(name) for name in files}, given.page
+            [done[task.key] for task in tasks],
+            {name: group(name) for name in files},
+            given.page,
+            [line for line in map(json.loads, earlier) if line["truth"] in files],
         )
 
 
