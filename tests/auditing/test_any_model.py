@@ -11,10 +11,11 @@ import pandas as pd
 import pytest
 import skops.io
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import (
     LogisticRegression,
+    LogisticRegressionCV,
     Perceptron,
     Ridge,
     RidgeClassifier,
@@ -33,6 +34,7 @@ from leakscope import data, fitted
 from leakscope.cli import main
 from leakscope.errors import InputError
 from leakscope.fitted.from_sklearn import no_laws
+from leakscope.fitted.problem import NotOptimalError
 from leakscope.subjects.training.own_training import training_of
 from tests.audits import l1_logistic
 
@@ -139,6 +141,32 @@ def test_a_fit_that_has_not_converged_is_a_recipe_and_one_on_other_data_is_refus
     assert "SGDClassifier has not converged" in found.warnings[0]
     with pytest.raises(InputError, match="are not the optimum on these records"):
         leakscope.audit(XB, YB, model=LogisticRegression().fit(XB[:90], YB[:90]))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_solver_that_stops_short_here_is_no_fit_of_other_data() -> None:
+    """Its gradient is as small as its tol asks: it was refused as fitted on other data."""
+    pixels, digit = load_digits(return_X_y=True)
+    few = np.flatnonzero(digit < 4)[:120]
+    X, y = pixels[few], digit[few]
+    for model in (LogisticRegressionCV(), LogisticRegressionCV().fit(X, y)):
+        found = leakscope.audit(X, y, model=model, models=4)
+        assert "4 models of halves" in found.sentences[0]
+        assert "stopped too far from the optimum" in found.warnings[0]
+        assert not any("FutureWarning" in text for text in found.warnings)
+
+
+def test_what_audit_fits_itself_is_of_no_other_data(monkeypatch):
+    """Whatever its solver does, these were its records: models of halves answer."""
+
+    def elsewhere(*given, **named):
+        raise NotOptimalError("it was fitted on other data")
+
+    monkeypatch.setattr(fitted, "from_sklearn", elsewhere)
+    found = quietly(XB, YB, model=LogisticRegression(), models=2)
+    assert "stopped short of the optimum" in found.warnings[0]
+    with pytest.raises(InputError, match="fitted on other data"):
+        leakscope.audit(XB, YB, model=LogisticRegression().fit(XB, YB))
 
 
 def test_a_function_is_a_training():

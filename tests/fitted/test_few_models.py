@@ -336,6 +336,22 @@ def test_models_that_differ_by_a_constant_are_refused(step):
         few_models(odds, mask, random_state=0)
 
 
+@pytest.mark.parametrize("models", [4, 16])
+def test_models_that_know_their_records_by_heart_are_answered(models: int) -> None:
+    """Each answer says who was in, and nothing else varies: it was refused for lack of spread."""
+    drawn = np.random.default_rng(0).random((models // 2, 40)).argsort(axis=1) < 20
+    mask = np.concatenate([np.stack([rows, ~rows]) for rows in drawn])
+    found = few_models(np.where(mask, -0.75, -1.1), mask, random_state=0)
+    assert (found.advantage.value > 0.9).all()
+    assert (found.advantage.high == 1.0).all()
+    assert not found.trusted.any()
+    # Of half of the records it knows nothing.
+    half = np.arange(40) < 20
+    found = few_models(np.where(mask & half, -0.75, -1.1), mask, random_state=0)
+    assert found.advantage.value[half].min() > 0.7
+    assert found.advantage.value[~half].mean() < 0.4
+
+
 def test_scores_beside_a_spread_of_nothing_are_numbers() -> None:
     """Found by fuzzing: divided by almost nothing they overflowed."""
     scores = np.full((40, 1), 3e10)

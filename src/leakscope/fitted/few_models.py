@@ -60,6 +60,8 @@ NEGLIGIBLE = 0.05
 FALSE_CLAIMS = 0.05
 # Of the largest log-odds: less than this is rounding.
 NO_SPREAD = 1e-9
+# Answers without any are given so much, in parts of how far apart they are with and without.
+UNVARIED_SHARE = 1e-3
 # Quantiles over the records that are matched; the tails are left out, where a few records decide.
 LEVELS = np.linspace(0.02, 0.98, 49)
 # A model whose answers hardly vary cannot be stretched to the others' spread.
@@ -96,7 +98,7 @@ LEAST_SIDE = 4
 NEAR, FACTOR, TRUSTED_FPR = 0.1, 2.0, 0.01
 # The streams of draws of counted advantages, and of levels, beside those of blocks of records; no
 # draw is one.
-COUNTED_DRAWS, LEVEL_DRAWS, MOST_DRAWN = 10**9, 10**9 + 1, 0.9999
+COUNTED_DRAWS, LEVEL_DRAWS, UNVARIED, MOST_DRAWN = 10**9, 10**9 + 1, 10**9 + 2, 0.9999
 # Each model's answers are compared with those of so many others.
 MOST_COMPARED = 32
 # The grid of `tabulated`.
@@ -372,13 +374,20 @@ def few_models(
     levelled = effects.level(scores) if level_models else scores
     sums = record_sums(levelled, mask)
     varying = float(sums.squares_out.sum() + sums.squares_in.sum())
+    least = NO_SPREAD * float(np.abs(scores).max())
     # Two models have one answer of each kind for a record, and nothing to vary.
-    if len(scores) > 2 and varying <= scores.size * (NO_SPREAD * float(np.abs(scores).max())) ** 2:
-        raise InputError(
-            "The models' log-odds differ by a constant at most, so nothing varies from one "
-            "training to the next and no law can be estimated; give models trained with different "
-            "seeds or records."
-        )
+    if len(scores) > 2 and varying <= scores.size * least**2:
+        apart = float(np.abs(sums.mean_in - sums.mean_out).max())
+        if apart <= least:
+            raise InputError(
+                "The models' log-odds differ by a constant at most, so nothing varies from one "
+                "training to the next and no law can be estimated; give models trained with "
+                "different seeds or records."
+            )
+        # Whoever was trained on is told by the answer itself, and counted; laws want some spread.
+        noise = as_key(random_state).child(UNVARIED).generator().normal(size=levelled.shape)
+        levelled = levelled + UNVARIED_SHARE * apart * noise
+        sums = record_sums(levelled, mask)
     population = fit_population(sums)
     provenance = _provenance(mask, level_models)
     key = as_key(random_state)

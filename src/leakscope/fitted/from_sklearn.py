@@ -144,10 +144,7 @@ def from_sklearn(
                 try:
                     model = _at_optimum(model, inner, assumptions, FARTHEST)
                 except NotOptimalError as error:
-                    raise NoLawsError(
-                        f"the solver of this {type(inner).__name__} stopped too far from the "
-                        "optimum; a smaller tol comes nearer."
-                    ) from error
+                    raise NoLawsError(_stopped_too_far(inner)) from error
     except InputError:
         raise
     except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
@@ -287,6 +284,8 @@ def _at_optimum(
         worst = max(distances, key=lambda d: d.relative)
         weight = float(model.problems[0].sample_weights.sum())
         if not worst.relative <= (farthest(inner, worst, weight) if most is None else most):
+            if worst.gradient <= (stops_at(inner, weight) or 0.0):
+                raise NoLawsError(_stopped_too_far(inner))
             stopped = _stopped_early(inner)
             raise (NoLawsError if stopped else NotOptimalError)(_not_the_optimum(inner, worst))
         assumptions = [*assumptions, optimal(worst, holds=True)]
@@ -321,6 +320,13 @@ def _at_limit(inner: Any) -> bool:
 def _stopped_early(inner: Any) -> bool:
     """Whether it may be fitted on these very records and still not be their optimum."""
     return "SGD" in type(inner).__name__ or _at_limit(inner)
+
+
+def _stopped_too_far(inner: Any) -> str:
+    return (
+        f"the solver of this {type(inner).__name__} stopped too far from the optimum; a smaller "
+        "tol comes nearer."
+    )
 
 
 def _not_the_optimum(inner: Any, away: Distance) -> str:

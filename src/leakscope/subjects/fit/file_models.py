@@ -21,13 +21,13 @@ from leakscope.data.sources import raw_features
 from leakscope.errors import InputError
 from leakscope.fitted.heads import described_by, head_of_arrays
 from leakscope.fitted.paired import Described
-from leakscope.fitted.problem import FittedModel, NoLawsError
+from leakscope.fitted.problem import FittedModel, NoLawsError, NotOptimalError
 from leakscope.fitted.refits import class_names, innermost
 from leakscope.results.audit import ExaminedModel
 from leakscope.settings.audit import ModelSettings, Scaling
 from leakscope.subjects.handed import forms_of
 
-FITTED_HERE = "fitted on all records"
+FITTED_HERE, FITTED_BY_YOU = "fitted on all records", "as fitted by you"
 SCALED = "the model's features are standardised: its coefficients are the optimum so"
 
 
@@ -87,6 +87,19 @@ def fitted_here(estimator: Any, X: Any, y: Any, weights: Any = None) -> Any:
         ) from error
 
 
+def described_as(origin: str, model: Any, X: Any, y: Any, weights: Any = None) -> Described:
+    """The problem that an estimator solved; one that was fitted here and is no optimum has none."""
+    try:
+        return fitted.from_sklearn(model, X, y, sample_weight=weights)
+    except NotOptimalError as error:
+        if origin != FITTED_HERE:
+            raise
+        raise NoLawsError(
+            f"the solver of {type(innermost(model)).__name__} stopped short of the optimum; scale "
+            "the features, lower tol or raise max_iter."
+        ) from error
+
+
 def file_fit(
     dataset: Dataset,
     prepared: Dataset,
@@ -118,7 +131,7 @@ def file_fit(
                 estimator = rebuilt(file.linear, X, y, settings, file.path.name)
             elif not is_fitted(estimator):
                 estimator = fitted_here(estimator, X, y)
-            described = fitted.from_sklearn(estimator, X, y)
+            described = described_as(_origin(file), estimator, X, y)
         except NoLawsError:
             raise
         except InputError as error:
@@ -229,13 +242,17 @@ def labels_for(file: ModelFile, dataset: Dataset) -> NDArray[Any]:
     return np.array([known[text] for text in texts], dtype=classes.dtype)
 
 
+def _origin(file: ModelFile) -> str:
+    here = file.linear is None and not is_fitted(file.estimator)
+    return FITTED_HERE if here else FITTED_BY_YOU
+
+
 def _examined(
     file: ModelFile, estimator: Any, described: Described, settings: ModelSettings
 ) -> ExaminedModel:
     given = file.linear is None or settings.C is not None or settings.alpha is not None
     found = "" if given else "; penalty found from its coefficients"
-    here = file.linear is None and not is_fitted(file.estimator)
-    origin = FITTED_HERE if here else "as fitted by you"
+    origin = _origin(file)
     if file.sha256 is not None:
         origin = f"{origin} ({file.path.name}{found})"
     return ExaminedModel(

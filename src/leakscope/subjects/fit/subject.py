@@ -71,8 +71,10 @@ from leakscope.subjects.arrays import (
 from leakscope.subjects.fit.attackers import against_attackers
 from leakscope.subjects.fit.details import FitDetails, FitExplanation, PenaltyOption
 from leakscope.subjects.fit.file_models import (
+    FITTED_BY_YOU,
     FITTED_HERE,
     FileFit,
+    described_as,
     file_fit,
     fitted_here,
     is_fitted,
@@ -358,7 +360,7 @@ class Fit(Subject):
         """An estimator on arrays as they are; one that is not fitted is fitted on them."""
         from sklearn.base import is_classifier
 
-        model, X, y, origin = asked.own, asked.X, asked.y, "as fitted by you"
+        model, X, y, origin = asked.own, asked.X, asked.y, FITTED_BY_YOU
         shape = getattr(X, "shape", None) or np.shape(X)
         if len(shape) != 2:
             raise InputError(
@@ -370,8 +372,7 @@ class Fit(Subject):
             with stage("fit"):
                 model, origin = fitted_here(model, X, y, asked.sample_weight), FITTED_HERE
         with stage("check"):
-            described = fitted.from_sklearn(model, X, y, sample_weight=asked.sample_weight)
-            described = described.in_groups(codes)
+            described = described_as(origin, model, X, y, asked.sample_weight).in_groups(codes)
         return cls(
             model,
             X,

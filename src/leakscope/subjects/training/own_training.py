@@ -132,8 +132,11 @@ class OwnTraining:
             with self._held(seeds[0]):
                 models = self._models(X, y, rows, seeds)
                 answers = [self._answers(model, X) for model in models]
+        # What a later version of a library will change says nothing of these models.
         said = [
-            f"{each.category.__name__}: {str(each.message).split(chr(10))[0]}" for each in caught
+            f"{each.category.__name__}: {str(each.message).split(chr(10))[0]}"
+            for each in caught
+            if not issubclass(each.category, (FutureWarning, DeprecationWarning))
         ]
         found = [self._scored(*each, y) for each in zip(models, answers, strict=True)]
         return found, list(dict.fromkeys(said))[:KEPT_WARNINGS]
