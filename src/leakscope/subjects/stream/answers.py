@@ -23,6 +23,8 @@ from leakscope.lood.separation import Separation
 from leakscope.measures.normal_divergence import kl_reverse_parts
 from leakscope.results.audit import Audit
 from leakscope.results.document import to_json
+from leakscope.results.sections import Section
+from leakscope.subjects.subject import Subject
 
 # Records taken at once.
 AT_ONCE = 100_000
@@ -154,3 +156,31 @@ def _laws(columns: dict[str, np.ndarray], audit: Audit) -> Separation:
         noise_variance=audit.details.noise_variance,
         route="features",
     )
+
+
+class AnsweredInFiles(Subject):
+    """A subject whose answers about every record are in Parquet files of the run."""
+
+    @classmethod
+    def notes(cls, audit: Audit) -> list[str]:
+        """Where the answers about every record are."""
+        return [f"Every record: the Parquet files in {audit.details.answers}/."]
+
+    @classmethod
+    def sections(cls, audit: Audit) -> list[Section]:
+        """How the advantages are distributed."""
+        told = audit.details
+        rows = [
+            [f"{100 * float(share):g}%", f"{value:.3g}"]
+            for share, value in told.advantage_quantiles.items()
+        ]
+        return [
+            Section(
+                "Over all records",
+                [
+                    f"The mean advantage is {told.mean_advantage or 0.0:.3g}. The numbers of every "
+                    f"record are in the Parquet files of {told.answers}/, in the run directory."
+                ],
+                tables=[(("records", "advantage at most"), rows)],
+            )
+        ]

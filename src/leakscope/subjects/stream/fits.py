@@ -42,7 +42,6 @@ from leakscope.laws.pair import Assumption, LawPair, Provenance
 from leakscope.results.audit import Audit, Details, ExaminedModel, Totals
 from leakscope.results.columns import Table, trust_columns
 from leakscope.results.document import AssumptionEntry, DatasetEntry, Number
-from leakscope.results.sections import Section
 from leakscope.results.trust import Trust
 from leakscope.running.cells import Found
 from leakscope.settings.audit import PENALTIES, AuditSettings, ModelSettings
@@ -50,7 +49,7 @@ from leakscope.settings.data import DataSettings
 from leakscope.subjects.fit.named_models import TYPES, least_loss
 from leakscope.subjects.laws import MEASURES as MEASURED
 from leakscope.subjects.laws import exact
-from leakscope.subjects.stream.answers import AnswersFile
+from leakscope.subjects.stream.answers import AnsweredInFiles, AnswersFile
 from leakscope.subjects.stream.coding import ColumnCoding
 from leakscope.subjects.stream.parts import columns_of
 from leakscope.subjects.stream.passes import (
@@ -63,7 +62,7 @@ from leakscope.subjects.stream.passes import (
     tree,
 )
 from leakscope.subjects.stream.totals import ALL, QUANTILES, Told, dataset_entry
-from leakscope.subjects.subject import Asked, Stages, Subject, Wanted
+from leakscope.subjects.subject import Asked, Stages, Wanted
 from leakscope.subjects.words import (
     examined_sentence,
     most_exposed_sentence,
@@ -111,7 +110,7 @@ class StreamedFitDetails(Details):
         )
 
 
-class StreamedFit(Subject):
+class StreamedFit(AnsweredInFiles):
     """A streamed audit of a fitted model, with the answers about every record in its directory."""
 
     name = "fit_stream"
@@ -190,30 +189,6 @@ class StreamedFit(Subject):
             "not trusted: a few other records carry much of what varies there, or nobody looked",
             "use a larger penalty",
         )
-
-    @classmethod
-    def notes(cls, audit: Audit) -> list[str]:
-        """Where the answers about every record are."""
-        return [f"Every record: the Parquet files in {audit.details.answers}/."]
-
-    @classmethod
-    def sections(cls, audit: Audit) -> list[Section]:
-        """How the advantages are distributed."""
-        told: StreamedFitDetails = audit.details
-        rows = [
-            [f"{100 * float(share):g}%", f"{value:.3g}"]
-            for share, value in told.advantage_quantiles.items()
-        ]
-        return [
-            Section(
-                "Over all records",
-                [
-                    f"The mean advantage is {told.mean_advantage or 0.0:.3g}. The numbers of every "
-                    f"record are in the Parquet files of {told.answers}/, in the run directory."
-                ],
-                tables=[(("records", "advantage at most"), rows)],
-            )
-        ]
 
 
 @dataclass(frozen=True, eq=False)

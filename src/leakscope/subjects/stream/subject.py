@@ -13,7 +13,6 @@ from leakscope.errors import InputError
 from leakscope.results.advice import Target
 from leakscope.results.audit import Audit, ExaminedModel
 from leakscope.results.process_words import kernel_in_words
-from leakscope.results.sections import Section
 from leakscope.subjects.laws import Rows, UnitLaws
 from leakscope.subjects.pricing import Folds, Terms
 from leakscope.subjects.process.changes import OWN_POINTS, not_resolved
@@ -24,17 +23,17 @@ from leakscope.subjects.process.subject import (
     whose_noise,
 )
 from leakscope.subjects.stream import changes
-from leakscope.subjects.stream.answers import answered_laws
+from leakscope.subjects.stream.answers import AnsweredInFiles, answered_laws
 from leakscope.subjects.stream.changes import StreamLaws
 from leakscope.subjects.stream.details import StreamDetails
-from leakscope.subjects.subject import Asked, Stages, Subject, Wanted, stored_provenance
+from leakscope.subjects.subject import Asked, Stages, Wanted, stored_provenance
 
 TOO_MANY = (
     "the records of this audit were streamed and are not held in memory; audit a sample for that"
 )
 
 
-class Stream(Subject):
+class Stream(AnsweredInFiles):
     """A streamed audit with the answers about every record, some at a time."""
 
     name = "stream"
@@ -167,27 +166,3 @@ class Stream(Subject):
             **{f"kernel {name}": value for name, value in told.kernel.items()},
             "noise_variance as used": told.noise_variance,
         }
-
-    @classmethod
-    def notes(cls, audit: Audit) -> list[str]:
-        """Where the answers about every record are."""
-        return [f"Every record: the Parquet files in {audit.details.answers}/."]
-
-    @classmethod
-    def sections(cls, audit: Audit) -> list[Section]:
-        """How the advantages are distributed."""
-        told: StreamDetails = audit.details
-        rows = [
-            [f"{100 * float(share):g}%", f"{value:.3g}"]
-            for share, value in told.advantage_quantiles.items()
-        ]
-        return [
-            Section(
-                "Over all records",
-                [
-                    f"The mean advantage is {told.mean_advantage or 0.0:.3g}. The numbers of every "
-                    f"record are in the Parquet files of {told.answers}/, in the run directory."
-                ],
-                tables=[(("records", "advantage at most"), rows)],
-            )
-        ]
