@@ -397,7 +397,7 @@ def _nulls(found: Numbers, earlier: Numbers | None) -> list[str]:
 def _cost(found: Numbers) -> list[str]:
     lines = [
         "Seconds of one core for up to 2,500 records, the training of the models not counted; mean "
-        "over the truths. Kernels and QMIA were timed on another, busy machine.\n",
+        "over the truths, beside other work.\n",
         "| predictor | 0 models | 2 | 4 | 8 | 16 | 32 | 64 |",
         "|---" * 8 + "|",
     ]
