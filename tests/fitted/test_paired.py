@@ -472,6 +472,19 @@ def test_what_cannot_be_taken(given: Callable[..., Any], sentence: str) -> None:
         fitted.from_sklearn(Lasso(0.1).fit(X, y), X, y, sample_weight=np.ones(40))
 
 
+def test_a_sharp_solver_leaves_the_margin_where_it_is() -> None:
+    """With tol=1e-9 half of the answers on the margin were taken for others: 0.60 for 0.69."""
+    X, y = classes(60)
+    means, shares = [], []
+    for tol in (1e-4, 1e-9, 1e-12):
+        laws = fitted.laws_of(SVC(tol=tol).fit(X, y), X, y)
+        assert laws.corner is not None
+        means.append(float(np.mean(measures.advantage(laws.law_pair()))))
+        shares.append(float(laws.corner.chance.mean()))
+    assert shares == pytest.approx([shares[0]] * 3, abs=0.01)
+    assert means == pytest.approx([means[0]] * 3, abs=0.01)
+
+
 def test_a_chosen_penalty_is_named() -> None:
     X, y = quantity(60, 4)
     model = LassoCV(cv=3).fit(X, y)

@@ -50,7 +50,8 @@ LIKE = 5
 CURVE, FEWEST_FOR_CURVE = 2, 30
 # Below it a spread is rounding, as a share of the answers.
 ROUNDING = 1e-9
-# How near to its corner a solver comes that takes no tolerance.
+# How near to a corner answers are known to lie on it: turned ones are solved for so far, and a
+# solver may take no tolerance.
 SOLVED = 1e-6
 # How far the answers' distribution may lie from a normal one, beside so much by chance over the
 # root of the fits (Lilliefors: less in 99% of samples); and the kurtosis of one tail that is heavy.
@@ -239,7 +240,7 @@ def _cornered(found: Moments, pairs: Pairs, model: PairedModel) -> Moments:
     inner = model.whole.found.inner
     place, side = model.family.corner(inner, model.whole.y, found.mean)
     answers = pairs.inside, pairs.without, pairs.within
-    tolerance = float(getattr(inner, "tol", SOLVED))
+    tolerance = max(float(getattr(inner, "tol", SOLVED)), SOLVED)
     return replace(found, corner=Corner.of(place, side, answers, tolerance))
 
 
