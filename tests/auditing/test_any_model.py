@@ -152,7 +152,7 @@ def test_a_solver_that_stops_short_here_is_no_fit_of_other_data() -> None:
     for model in (LogisticRegressionCV(), LogisticRegressionCV().fit(X, y)):
         found = leakscope.audit(X, y, model=model, models=4)
         assert "4 models of halves" in found.sentences[0]
-        assert "stopped too far from the optimum" in found.warnings[0]
+        assert "stopped before it reached the optimum" in found.warnings[0]
         assert not any("FutureWarning" in text for text in found.warnings)
 
 

@@ -24,6 +24,7 @@ from sklearn.neighbors import NearestCentroid
 
 import leakscope
 from leakscope import fitted
+from leakscope.errors import InputError
 from leakscope.fitted import exact
 from leakscope.fitted.from_sklearn import no_laws
 from leakscope.fitted.paired import family_of
@@ -121,7 +122,21 @@ def doubled_features() -> tuple[Any, Any]:
 )
 def test_features_without_scatter(model: Any, data: Any) -> None:
     """Whoever brings a feature's only scatter, or takes it, is answered as a refit answers."""
-    X, y = data()
+    require_those_of_refits(model, *data())
+
+
+@pytest.mark.parametrize("noise", [1e-2, 3e-4, 1e-4, 3e-5, 1e-6])
+@pytest.mark.parametrize("tol", [1e-4, 1e-3, 0.3])
+def test_features_that_nearly_repeat(noise: float, tol: float) -> None:
+    """scikit-learn drops directions by its ``tol``, one record more or fewer."""
+    X, y = clouds(3, 60, 3)
+    rng = np.random.default_rng(3)
+    X = np.column_stack([X, X + noise * rng.normal(size=X.shape) * X.std(axis=0)])
+    X[7, [0, 3]] += 1e3  # one record is far off in both
+    require_those_of_refits(LinearDiscriminantAnalysis(tol=tol), X, y)
+
+
+def require_those_of_refits(model: Any, X: Any, y: Any) -> None:
     for seed in range(3):
         inside = np.random.default_rng(seed).permutation(len(y)) < len(y) // 2
         with warnings.catch_warnings():
@@ -135,6 +150,21 @@ def test_features_without_scatter(model: Any, data: Any) -> None:
                 again = clone(model).fit(X[turned], y[turned])
                 truth[row] = score_records(again, X[[row]], y[[row]])[0]
         np.testing.assert_allclose(found, truth, rtol=1e-7, atol=1e-7)
+
+
+def test_what_is_divided_by_rounding_is_passed_on() -> None:
+    """A column of 0.1 has a scatter of 1e-33, by which its own rounding is scaled up."""
+    X, y = clouds(3)
+    X = np.column_stack([X, np.full(len(X), 0.1)])
+    why = "feature 5 of what reaches LinearDiscriminantAnalysis is constant within the classes"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = leakscope.audit(X, y, model=LinearDiscriminantAnalysis(), models=4)
+        assert "4 models of halves" in found.sentences[0]
+        assert why in found.warnings[0]
+        # Its distances are all rounding.
+        with pytest.raises(InputError, match="same score for every record.*feature 5"):
+            leakscope.audit(X, y, model=NearestCentroid(), models=4)
 
 
 def test_a_few_refits_are_enough_where_features_repeat(monkeypatch: pytest.MonkeyPatch) -> None:

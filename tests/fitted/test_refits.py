@@ -323,7 +323,7 @@ def test_a_solver_for_sparse_features_may_stop_by_its_own_rule() -> None:
     with pytest.raises(NotOptimalError):
         fitted.from_sklearn(clone(model).fit(X[:-1], y[:-1]), X, y)
     model = make_pipeline(OneHotEncoder(), RidgeClassifier(0.01)).fit(X, y)
-    with pytest.raises(NoLawsError, match="stopped too far from the optimum"):
+    with pytest.raises(NoLawsError, match="stopped before it reached the optimum"):
         fitted.from_sklearn(model, X, y)
 
 

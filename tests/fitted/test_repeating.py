@@ -220,21 +220,60 @@ def test_models_that_are_not_paired_are_counted_alone() -> None:
 
 
 @pytest.mark.parametrize("paired", [True, False])
-def test_certainty_is_that_of_an_exact_test(paired: bool) -> None:
+def test_the_chance_of_a_fixed_test_is_exact(paired: bool) -> None:
     """Of nothing, no more records are as certain as chance has it, also where halves oppose."""
-    sure = []
+    found = []
     for _ in range(100):
         inside = halves(24) if paired else RNG.random((24, RECORDS)) < 0.5
         inside[:, 0] = ~inside[:, 0] if paired else np.arange(24) % 2 == 0
-        noise = RNG.normal(size=(12, RECORDS))
-        answers = np.repeat(noise, 2, axis=0)
-        answers[1::2] *= -1.0 if paired else 1.0
-        if not paired:
-            answers = RNG.normal(size=inside.shape)
-        sure.append(count(answers > 0.0, inside).certainty)
+        answers = RNG.normal(size=inside.shape)
+        if paired:
+            answers[1::2] = -answers[0::2]
+        found.append(count(answers > 0.0, inside).chance)
+    for chance in (0.05, 0.01):
+        share = np.mean(np.array(found) < chance)
+        assert share < chance + 4.0 * np.sqrt(chance / np.size(found))
+
+
+def test_certainty_allows_for_tests_that_were_learnt() -> None:
+    """Of records of which nothing is known, among others whose spread tells."""
+    records, nothing, sure = 60, 25, []
+    for _ in range(100):
+        half = RNG.random((64, records)).argsort(axis=1) < records // 2
+        inside = np.repeat(half, 2, axis=0)
+        inside[1::2] = ~inside[1::2]
+        answers = np.where(inside, 4.0, 0.5) * RNG.normal(size=inside.shape)
+        answers[:, :nothing] = 2.0 * RNG.normal(size=(128, nothing))
+        sure.append(counted((answers,), inside).certainty[:nothing])
     for chance in (0.05, 0.01):
         share = np.mean(np.array(sure) > -ndtri(chance))
-        assert share < chance + 4.0 * np.sqrt(chance / np.size(sure))
+        assert share < chance + 3.0 * np.sqrt(chance / np.size(sure))
+
+
+def test_one_rare_record_takes_no_doubt_from_the_others() -> None:
+    """It was in one model alone, and votes of five were taken for normal laws."""
+    inside = halves(40)
+    inside[:, 0] = np.arange(40) == 3
+    answers = RNG.binomial(5, np.where(inside, 0.8, 0.6)) / 5.0
+    found = few_models(3.0 * answers - 1.0, inside)
+    assert (found.doubt[1:] == COUNTED).all()
+    assert found.doubt[0] == SOUND
+    assert not found.trusted.any()
+
+
+def test_shifts_that_fall_below_nothing_at_both_ends_are_taken() -> None:
+    """A line through records of unlike spread gave no shift to anybody, by which it was divided."""
+    generator = np.random.default_rng(16)
+    half = generator.random((8, 40)).argsort(axis=1) < 20
+    inside = np.repeat(half, 2, axis=0)
+    inside[1::2] = ~inside[1::2]
+    spread = np.where(inside, 5.0, 0.4)
+    answers = np.where(
+        np.arange(40) < 22,
+        2.0 * generator.normal(size=inside.shape),
+        spread * generator.normal(size=inside.shape) + 0.2 * inside,
+    )
+    assert np.isfinite(few_models(answers, inside, level_models=False).advantage.value).all()
 
 
 def test_folds_hold_opposites_whatever_their_order() -> None:

@@ -2,9 +2,9 @@
 
 The laws of `few_models` are normal, and answers need not be.  A few models cannot tell that of one
 record; of hundreds of records together they can.  So tests are learnt and counted on the models as
-they are (`counted_models.hits`), and again on answers drawn from the laws, of as many models that
-were trained on the same records: what learning loses is lost in both.  Where less is counted than
-the laws promise, shifts are shortened until they promise as much; where more is, lengthened.
+they are (`counted_models.best_said`), and again on answers drawn from the laws, of as many models
+that were trained on the same records: what learning loses is lost in both.  Where less is counted
+than the laws promise, shifts are shortened until they promise as much; where more is, lengthened.
 
 Records that are about as hard have one level, and between them it is a line.  A level is weighed
 against the belief that the laws are nearly right; what that leaves open goes into the intervals.

@@ -50,6 +50,10 @@ BLIND = 3
 # Tests that are learnt are tried on one of so many parts of the models, and learnt on the others;
 # fewer models teach nothing.
 FOLDS, LEAST_LEARNT = 8, 16
+# Tests of one part of the models are learnt, or chosen, on the others, so that what they say of all
+# parts together is not independent: of records that nothing is known of a chance is up to twice too
+# small at 1%.
+DEPENDENT = 3.0
 # By what factor the difference of two counts varies more than binomial ones do, at most; and of how
 # many models in pairs it is seen.
 MOST_EXCESS, FEWEST_PAIRED = 2.0, 4
@@ -130,7 +134,8 @@ def counted(forms: tuple[FloatArray, ...], trained_on: Mask) -> Counted:
         log_p[part] += _log_prior(float(mean), hits.gain[part], hits.variance[part])
     probability = np.exp(log_p - log_p.max(axis=1, keepdims=True))
     probability /= probability.sum(axis=1, keepdims=True)
-    return Counted(probability, hits.certainty, hits.gain, hits.variance)
+    certainty = -ndtri(np.clip(DEPENDENT * hits.chance, 1e-300, 1.0 - 1e-12))
+    return Counted(probability, certainty, hits.gain, hits.variance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +150,8 @@ class Hits:
         Of so many models without it.
     excess : float
         By what factor ``x/n_in - z/n_out`` varies more than two binomial counts do.
-    certainty : array of float
-        That training on the record changes something, as a normal quantile.
+    chance : array of float
+        That a test which knows nothing, and was chosen beforehand, does as well.
     """
 
     x: Counts
@@ -154,7 +159,7 @@ class Hits:
     z: Counts
     n_out: Counts
     excess: float
-    certainty: FloatArray
+    chance: FloatArray
 
     @property
     def gain(self) -> FloatArray:
@@ -184,7 +189,7 @@ def count(said: Mask, trained_on: Mask) -> Hits:
     if 2 * len(one) < max(len(said) - 1, FEWEST_PAIRED):
         # Fisher's exact test of two independent counts.
         chance = hypergeom.sf(x - 1, n_in + n_out, x + z, n_in)
-        return Hits(x, n_in, z, n_out, 1.0, _quantile_of(chance))
+        return Hits(x, n_in, z, n_out, 1.0, np.asarray(chance))
     signed = np.where(trained_on, said, -said.astype(np.int8))
     told = signed[one] + signed[other]
     spread = float((told.var(axis=0, ddof=1) / len(one)).sum())
@@ -193,7 +198,7 @@ def count(said: Mask, trained_on: Mask) -> Hits:
     # McNemar's exact test of pairs that differ.
     for_it, against = (told > 0).sum(axis=0), (told < 0).sum(axis=0)
     chance = binom.sf(for_it - 1, for_it + against, 0.5)
-    return Hits(x, n_in, z, n_out, excess, _quantile_of(chance))
+    return Hits(x, n_in, z, n_out, excess, np.asarray(chance))
 
 
 def opposites(trained_on: Mask) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -210,7 +215,7 @@ def opposites(trained_on: Mask) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def folds_of(trained_on: Mask) -> NDArray[np.intp]:
-    """(models,) the part of each, in whatever order they come.
+    """(models,) the part of each, in whatever order they come where no two halves are the same.
 
     Models of complementary halves are in one.
     """
@@ -285,10 +290,6 @@ def _binomial_variance(x: Counts, n_in: Counts, z: Counts, n_out: Counts) -> Flo
     p, q = x / n_in, z / n_out
     own = p * (1.0 - p) / np.maximum(n_in - 1, 1) + q * (1.0 - q) / np.maximum(n_out - 1, 1)
     return np.asarray(own)
-
-
-def _quantile_of(chance: FloatArray) -> FloatArray:
-    return np.asarray(-ndtri(np.clip(chance, 1e-300, 1.0 - 1e-12)))
 
 
 def neighbours_say(scores: FloatArray, trained_on: Mask, folds: NDArray[np.intp]) -> Mask:
@@ -390,9 +391,8 @@ def log_likelihood(
 def _log_prior(mean: float, gain: FloatArray, variance: FloatArray) -> FloatArray:
     """The log of the beta prior with this mean, on the grid, of records that are as hard.
 
-    Its variance is theirs less that of counting, and the error
-    of the mean: who is trained on is drawn for each record, so that models that err alike for many
-    records do so with either sign.
+    Its variance is theirs less that of counting, and the error of the mean: who is trained on is
+    drawn for each record, so that an error that many records share has either sign.
     """
     mean = float(np.clip(mean, LEAST_MEAN, 1.0 - LEAST_MEAN))
     most = mean * (1.0 - mean)

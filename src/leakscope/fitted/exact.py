@@ -20,6 +20,7 @@ from scipy import linalg
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.products import row_products
 from leakscope.fitted.losses import own_log_odds
+from leakscope.fitted.problem import NoLawsError
 from leakscope.fitted.refits import Labels
 
 # Scatter with less than this share in a direction has no inverse that can be moved by one record.
@@ -29,8 +30,14 @@ LEAST_ADDED = 1e-10
 # Below this share of the largest a sum of counts or squares is rounding.
 NO_COUNT = 1e-13
 # Scatter of scaled features in a direction: below the first there is none, and between the two
-# scikit-learn may keep the direction with one record and drop it without.
-NO_SHARE, SURE_SHARE = 1e-12, 1e-6
+# scikit-learn may keep the direction with one record and drop it without; so it may within this
+# factor of where it drops directions, the square of its ``tol``.  Directions between the classes
+# are dropped by ``tol`` as well, which matters where it is larger than this.
+NO_SHARE, SURE_SHARE, NEAR_TOL, MOST_TOL = 1e-12, 1e-7, 10.0, 1e-3
+# A record that takes more of the scatter's determinant with it is refitted: digits would be lost.
+LEAST_LEFT = 1e-3
+# A feature whose scatter is a smaller share of its squares is constant but for rounding.
+ROUNDING = 1e-24
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,8 +245,10 @@ def nearest_centroid(inner: Any, X: FloatArray, y: Labels, inside: Any) -> Float
     given = None if inner.priors == "empirical" else inner.class_prior_
     found = _Classes.of(inner, X, y, inside, given)
     before = found.squares().sum(axis=0)
+    _require_no_rounding(inner, X, inside, before)
     within = before + found.moved_squares()
-    # A feature that is constant within the classes is not scaled.
+    # A feature that is constant within the classes is not scaled, but for rounding.
+    last = np.any((within <= NO_COUNT * before) & (before > 0.0), axis=1)
     within = np.where(within <= NO_COUNT * before, 0.0, within)
     variance = within / (np.count_nonzero(inside) + found.sign - len(found.counts))[:, None]
     variance = np.where(variance > 0.0, variance, 1.0)
@@ -248,41 +257,47 @@ def nearest_centroid(inner: Any, X: FloatArray, y: Labels, inside: Any) -> Float
         axis=1,
     )
     scores += 2.0 * np.log(found.priors)
-    own = scores[found.rows, found.codes]
-    if scores.shape[1] > 2:
-        return np.asarray(own)
-    return np.asarray(own - scores[found.rows, 1 - found.codes])
+    answers = scores[found.rows, found.codes]
+    if scores.shape[1] == 2:
+        answers = answers - scores[found.rows, 1 - found.codes]
+    again = np.flatnonzero(last)
+    answers[again] = _refits(inner, X, y, inside, again)
+    return np.asarray(answers)
 
 
 def linear_discriminant(inner: Any, X: FloatArray, y: Labels, inside: Any) -> FloatArray:
     """Linear discriminant analysis: one scatter for all classes, moved by one record.
 
-    In directions without scatter scikit-learn's usual solver sees nothing; a record that brings
-    scatter into one, or takes the last of it, is refitted.
+    In directions with next to no scatter scikit-learn's usual solver sees nothing; a record that
+    brings scatter into one, or takes the last of it, is refitted.
     """
     found = _Classes.of(inner, X, y, inside, inner.priors)
     classes = len(found.counts)
     within = np.sum([found.scatter(number) for number in range(classes)], axis=0)
     # The first class's coefficients beside the last's.
     theirs = inner.coef_[0] - inner.coef_[-1] if len(inner.coef_) > 1 else -inner.coef_[0]
-    bringing = np.zeros(len(y), dtype=np.bool_)
-    if _inverse(within) is None:
-        scaled = _directions(within) if inner.solver == "svd" else None
+    # Whom the directions do not hold for, and the least that a record may leave of them.
+    bringing, least = np.zeros(len(y), dtype=np.bool_), 0.0
+    if inner.solver == "svd":
+        _require_no_rounding(inner, X, inside, np.diagonal(within))
+        scaled = _Directions.of(within, float(inner.tol))
         if scaled is None:
             return _refits(inner, X, y, inside)
-        size, basis = scaled
-        units = np.divide(found.away, size, out=np.zeros_like(found.away), where=size > 0.0)
-        lost = np.sum(units**2, axis=1) - np.sum((units @ basis) ** 2, axis=1)
-        constant = np.any(found.away[:, size == 0.0] != 0.0, axis=1)
-        bringing = ~inside & (constant | (lost > SURE_SHARE * (1.0 + np.sum(units**2, axis=1))))
-        theirs = (size * theirs) @ basis
-        turn = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0.0)[:, None] * basis
-        found, within = found.along(turn), turn.T @ within @ turn
+        least = scaled.sure / min(scaled.least, 1.0)
+        # An outlier widens its features, so that of two that are alike less is their own.
+        bringing = ~inside & (1.0 / (1.0 + (scaled.units(found.away) ** 2).max(axis=1)) < least)
+        if scaled.basis.shape[1] < X.shape[1]:
+            bringing |= ~inside & scaled.brought(found.away)
+            theirs = (scaled.size * theirs) @ scaled.basis
+            found, within = found.along(scaled.turn), scaled.turn.T @ within @ scaled.turn
+    elif _inverse(within) is None:
+        return _refits(inner, X, y, inside)
     inverse = np.asarray(linalg.inv(within))
     records = float(np.count_nonzero(inside))
     scale = records + found.sign - _fewer(theirs, found, inverse, records)
     pull, u = found.sign * found.ratio, found.away
     turned = u @ inverse
+    # By what factor the scatter's determinant changes: no direction loses more than this.
     slack = 1.0 + pull * np.sum(turned * u, axis=1)
     scores = np.empty((len(y), classes))
     for number in range(classes):
@@ -292,22 +307,75 @@ def linear_discriminant(inner: Any, X: FloatArray, y: Labels, inside: Any) -> Fl
             square -= pull * np.sum(turned * away, axis=1) ** 2 / slack
         scores[:, number] = -0.5 * scale * square
     answers = found.log_odds(scores)
-    again = np.flatnonzero(bringing | (slack < SURE_SHARE))
+    again = np.flatnonzero(bringing | (slack < max(least, LEAST_LEFT)))
     answers[again] = _refits(inner, X, y, inside, again)
     return answers
 
 
-def _directions(within: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    """Each feature's scatter, (d,), and the directions that have some when scaled by it, (d, r).
+@dataclass(frozen=True, eq=False)
+class _Directions:
+    """Where the scatter of a training set lies.
 
-    None where a direction has next to none.
+    Attributes
+    ----------
+    size
+        (d,) the root of each feature's scatter.
+    basis
+        (d, r) the directions that have some, of features scaled by it.
+    none, sure
+        Scatter below the first is none in any training set with one record more or fewer, above
+        the second is some.
+    least
+        The least scatter of the directions.
     """
-    size = np.sqrt(np.diagonal(within))
-    unit = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0.0)
-    values, vectors = np.linalg.eigh(within * unit * unit[:, None])
-    if np.any((values > NO_SHARE) & (values < SURE_SHARE)):
-        return None
-    return size, vectors[:, values >= SURE_SHARE]
+
+    size: FloatArray
+    basis: FloatArray
+    none: float
+    sure: float
+    least: float
+
+    @classmethod
+    def of(cls, within: FloatArray, tol: float) -> _Directions | None:
+        """None where a direction has so little that one record decides whether it is seen."""
+        none, sure = min(NO_SHARE, tol**2 / NEAR_TOL), max(SURE_SHARE, NEAR_TOL * tol**2)
+        if tol > MOST_TOL:
+            return None
+        size = np.sqrt(np.diagonal(within))
+        unit = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0.0)
+        values, vectors = np.linalg.eigh(within * unit * unit[:, None])
+        if np.any((values > none) & (values < sure)):
+            return None
+        kept = values >= sure
+        return cls(size, vectors[:, kept], none, sure, float(values[kept].min(initial=np.inf)))
+
+    @property
+    def turn(self) -> FloatArray:
+        """(d, r) from the features to the directions."""
+        return np.asarray(self.units(np.eye(len(self.size))) @ self.basis)
+
+    def units(self, away: FloatArray) -> FloatArray:
+        """(N, d) scaled as the directions are."""
+        return np.asarray(away / np.where(self.size > 0.0, self.size, np.inf))
+
+    def brought(self, away: FloatArray) -> npt.NDArray[np.bool_]:
+        """(N,) whether a record this far from its class's mean has scatter in another direction."""
+        units = self.units(away)
+        square = np.sum(units**2, axis=1)
+        lost = square - np.sum((units @ self.basis) ** 2, axis=1)
+        constant = np.any(away[:, self.size == 0.0] != 0.0, axis=1)
+        return np.asarray(constant | (lost > self.none * (1.0 + square)))
+
+
+def _require_no_rounding(inner: Any, X: FloatArray, inside: Any, squares: FloatArray) -> None:
+    """Pass on to models what is divided by the rounding of a feature's mean."""
+    whole = np.sum(X[inside] ** 2, axis=0)
+    rounded = np.flatnonzero((squares > 0.0) & (squares <= ROUNDING * whole))
+    if rounded.size:
+        raise NoLawsError(
+            f"feature {rounded[0] + 1} of what reaches {type(inner).__name__} is constant within "
+            "the classes but for rounding, and is divided by that rounding; leave it out."
+        )
 
 
 def _fewer(theirs: FloatArray, found: _Classes, inverse: FloatArray, records: float) -> float:

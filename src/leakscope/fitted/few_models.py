@@ -91,8 +91,8 @@ COUNTED_ENDS, LEAST_OWN = (0.025, 0.975), 64
 # the count; further off than this over the root of their number are one in a hundred normal samples
 # (Lilliefors).
 LEAST_HELD, FURTHEST = 16, 1.031
-# Models on each side of a trusted record.
-LEAST_SIDE = 4
+# Models on each side of a trusted record, and of one that can be counted.
+LEAST_SIDE, LEAST_COUNTED = 4, 2
 # A trusted record's advantage is this near to the ends of its interval, and its TPR at 1% FPR
 # within this factor of them.
 NEAR, FACTOR, TRUSTED_FPR = 0.1, 2.0, 0.01
@@ -376,7 +376,8 @@ def few_models(
     varying = float(sums.squares_out.sum() + sums.squares_in.sum())
     least = NO_SPREAD * float(np.abs(scores).max())
     # Two models have one answer of each kind for a record, and nothing to vary.
-    if len(scores) > 2 and varying <= scores.size * least**2:
+    unvaried = len(scores) > 2 and varying <= scores.size * least**2
+    if unvaried:
         apart = float(np.abs(sums.mean_in - sums.mean_out).max())
         if apart <= least:
             raise InputError(
@@ -394,6 +395,8 @@ def few_models(
     draws = RecordDraws(sums, population, key, provenance)
     if doubt is None:
         doubt = answer_doubts(scores, mask)
+    if unvaried:
+        doubt = np.maximum(doubt, COUNTED)
     bent = not_normal(levelled, mask) | not_normal(levelled, ~mask)
     draws = replace(draws, level=_counted_level(levelled, mask, draws, doubt < COUNTED, bent))
     kept: list[list[FloatArray]] = []
@@ -467,10 +470,11 @@ def _counted_level(
 ) -> Level | None:
     """The level of records with normal laws, and one of its own for those that are bent.
 
-    None where few records have laws, or one model on a side leaves nothing to count.
+    None where one model on a side leaves nothing to count.
     """
     sums = draws.sums
-    if min(float(sums.n_in.min()), float(sums.n_out.min())) < 2.0:
+    of_law = of_law & (np.minimum(sums.n_in, sums.n_out) >= LEAST_COUNTED)
+    if not of_law.any():
         return None
     rng = draws.key.child(LEVEL_DRAWS).generator()
     found = []
@@ -495,11 +499,11 @@ def _doubted(
     """What is given; all are to be counted where the laws say more than can be counted.
 
     A record is bent where the count does not bear out its law, as fitted or at its level; with many
-    models the count is better.  With one model on a side there is nothing to count.
+    models the count is better.  A record with one model on a side has nothing to count.
     """
     doubt = np.asarray(given, dtype=np.int8)
     fewest = np.minimum(sums.n_in, sums.n_out)
-    if float(fewest.min()) < 2.0:
+    if float(fewest.max()) < LEAST_COUNTED:
         return np.zeros_like(doubt)
     gain = max(float(by_count.gain.mean()), 0.0)
     error = float(np.sqrt(by_count.variance.mean() / len(doubt)))
@@ -511,7 +515,8 @@ def _doubted(
         far = np.abs(by_count.mean - advantage) > NEAR
         bent = bent | outside | ((fewest >= LEAST_HELD) & far)
         doubt = np.where(outside & (fewest >= LEAST_OWN), np.maximum(doubt, COUNTED), doubt)
-    return np.maximum(doubt, np.where(bent, BENT, SOUND)).astype(np.int8)
+    doubt = np.maximum(doubt, np.where(bent, BENT, SOUND))
+    return np.where(fewest < LEAST_COUNTED, SOUND, doubt).astype(np.int8)
 
 
 def not_normal(scores: FloatArray, side: NDArray[np.bool_]) -> NDArray[np.bool_]:

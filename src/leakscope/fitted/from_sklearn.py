@@ -139,10 +139,14 @@ def from_sklearn(
                 model = _at_optimum(model, inner, assumptions)
             except NotOptimalError:
                 _require_coded_alike(whole, lambda design: reader(inner, design, labels, given))
-                if not _stops_anywhere(whole):
+                solver = _solver(inner)
+                iterates = solver in (*_BY_GRADIENT, *_BY_OTHER_RULES)
+                # Fitted on these very records it gives the same again: then the solver stopped.
+                if not (iterates and fits_the_same(whole, at_most=AGAIN)):
                     raise
                 try:
-                    model = _at_optimum(model, inner, assumptions, FARTHEST)
+                    most = FARTHEST if solver in _BY_OTHER_RULES else None
+                    model = _at_optimum(model, inner, assumptions, most)
                 except NotOptimalError as error:
                     raise NoLawsError(_stopped_too_far(inner)) from error
     except InputError:
@@ -262,14 +266,9 @@ def _require_coded_alike(whole: WholeFit, read: Callable[[FloatArray], FittedMod
     )
 
 
-def _stops_anywhere(whole: WholeFit) -> bool:
-    """Whether a fit on these very records is this one, by a solver with a rule of its own.
-
-    Ridge regression takes such a one by itself where features are sparse.
-    """
-    inner = whole.found.inner
-    solver = str(getattr(inner, "solver_", getattr(inner, "solver", "")))
-    return solver in _BY_OTHER_RULES and fits_the_same(whole, at_most=AGAIN)
+def _solver(inner: Any) -> str:
+    """The solver that fitted it; ridge regression takes one by itself where features are sparse."""
+    return str(getattr(inner, "solver_", getattr(inner, "solver", "")))
 
 
 def _at_optimum(
@@ -284,8 +283,6 @@ def _at_optimum(
         worst = max(distances, key=lambda d: d.relative)
         weight = float(model.problems[0].sample_weights.sum())
         if not worst.relative <= (farthest(inner, worst, weight) if most is None else most):
-            if worst.gradient <= (stops_at(inner, weight) or 0.0):
-                raise NoLawsError(_stopped_too_far(inner))
             stopped = _stopped_early(inner)
             raise (NoLawsError if stopped else NotOptimalError)(_not_the_optimum(inner, worst))
         assumptions = [*assumptions, optimal(worst, holds=True)]
@@ -324,8 +321,8 @@ def _stopped_early(inner: Any) -> bool:
 
 def _stopped_too_far(inner: Any) -> str:
     return (
-        f"the solver of this {type(inner).__name__} stopped too far from the optimum; a smaller "
-        "tol comes nearer."
+        f"the solver of this {type(inner).__name__} stopped before it reached the optimum; give a "
+        "smaller tol."
     )
 
 

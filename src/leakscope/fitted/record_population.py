@@ -551,9 +551,10 @@ def _shift_line(population: Population, found: Moments, sees_out: bool) -> tuple
     # No stretch of records is less exposed than not at all; what is cut off there is taken from
     # the others, so that the mean over all records stays what was seen.
     at_knots, positive = found.design.sum(axis=0), np.maximum(sizes, 0.0)
-    seen = float(at_knots @ sizes)
-    if seen > 0.0:
-        return positive * (seen / float(at_knots @ positive)), power
+    seen, held = float(at_knots @ sizes), float(at_knots @ positive)
+    # Beyond the outermost knots records count against the next, so that either may be negative.
+    if seen > 0.0 and held > 0.0:
+        return positive * (seen / held), power
     # The models show no shift at all.  Whatever little there is, hard records have more of it.
     knots = population.knots
     return LEAST_SHIFT * (knots[-1] - knots) / (knots[-1] - knots[0]), power

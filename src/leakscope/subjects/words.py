@@ -93,7 +93,7 @@ def _rate(record: Record, name: str) -> str:
         return percent(record[name])
     # An upper end of 1 is no certainty: nothing is known from above.
     low, high = percent(ends[0]), "100%" if ends[1] == 1.0 else percent(ends[1])
-    return low if low == high else f"{low} to {high}"
+    return low if low == high or low.startswith(">") else f"{low} to {high}"
 
 
 def passing_sentence(audit: Audit, threshold: float) -> str:

@@ -290,8 +290,9 @@ class Fit(Subject):
             getattr(asked.chosen, name) == getattr(MODEL_DEFAULTS, name) for name in ASKED_OF_FIT
         )
         described = self.described
-        if isinstance(described, PairedModel) and described.whole.found.searched and usual:
-            # Only fits of parts show whether the search stays with one kind of model.
+        if isinstance(described, PairedModel) and usual:
+            # Only fits of parts show whether a search stays with one kind of model, and whether a
+            # feature is constant there but for rounding.
             with stage("laws"):
                 try:
                     self._plain_laws = self._laws_of_fit()

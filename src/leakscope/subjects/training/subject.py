@@ -515,10 +515,12 @@ class Training(Subject):
         stage.timing["train_all_models"] = self.half_models.seconds
         scores, trained_on = self.half_models.scores, self.half_models.trained_on
         if float(np.ptp(scores)) == 0.0:
-            raise InputError(
+            same = (
                 f"every model of {self.training.name} has the same score for every record, so "
                 "there is nothing to tell records apart by."
             )
+            # Why it was passed on, where it was, may be why.
+            raise InputError(" ".join((same, *self.warnings[:1])))
         self.few, sign = self._posterior(self.half_models)
         scores, trained_on = self._of_units(scores, trained_on)
         self.found = posterior_laws(
@@ -802,7 +804,7 @@ class Training(Subject):
         """What the attacker sees and knows, and what the shift is."""
         return shifted_score_sentence(
             audit,
-            "mean of its records' scores, each weighed by how far it is off",
+            "mean of its records' scores, each weighted by its error",
             "label" if audit.details.labels else "",
         )
 
