@@ -163,8 +163,18 @@ def test_what_is_divided_by_rounding_is_passed_on() -> None:
         assert "4 models of halves" in found.sentences[0]
         assert why in found.warnings[0]
         # Its distances are all rounding.
-        with pytest.raises(InputError, match="same score for every record.*feature 5"):
+        with pytest.raises(InputError, match=r"same score for every record.*feature 5"):
             leakscope.audit(X, y, model=NearestCentroid(), models=4)
+
+
+def test_what_takes_a_refit_of_every_record_is_passed_on_where_they_are_many() -> None:
+    X, y = clouds(2, exact.MOST_REFITTED + 2, 2)
+    X = np.column_stack([X, X[:, 0] + 1e-4 * np.random.default_rng(4).normal(size=len(X))])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = leakscope.audit(X, y, model=LinearDiscriminantAnalysis(), models=2)
+    assert "2 models of halves" in found.sentences[0]
+    assert "takes too long" in found.warnings[0]
 
 
 def test_a_few_refits_are_enough_where_features_repeat(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,8 @@ NO_COUNT = 1e-13
 NO_SHARE, SURE_SHARE, NEAR_TOL, MOST_TOL = 1e-12, 1e-7, 10.0, 1e-3
 # A record that takes more of the scatter's determinant with it is refitted: digits would be lost.
 LEAST_LEFT = 1e-3
+# Of each half so many records are refitted at the most, where no shorter way leads to any answer.
+MOST_REFITTED = 200
 # A feature whose scatter is a smaller share of its squares is constant but for rounding.
 ROUNDING = 1e-24
 
@@ -445,6 +447,11 @@ def _refits(
     from leakscope.fitted.refits import score_records
 
     asked = np.arange(len(y)) if rows is None else rows
+    if len(asked) > MOST_REFITTED:
+        raise NoLawsError(
+            f"the features that reach {type(inner).__name__} nearly repeat each other, and to fit "
+            f"it again for each of {len(asked)} records takes too long."
+        )
     found = np.full(len(asked), np.nan)
     for place, row in enumerate(asked.tolist()):
         turned = inside.copy()
