@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -68,18 +69,7 @@ def test_exact_to_the_last_digits(model: Any, classes: int) -> None:
     X, y = clouds(classes)
     if model in OF_COUNTS:
         X = np.clip(np.round(np.abs(X)), 0.0, 8.0)
-    inside = np.random.default_rng(1).permutation(len(y)) < len(y) // 2
-    first = clone(model).fit(X[inside], y[inside])
-    family = family_of(first)
-    assert family is not None
-    found = family.turned(first, X, y, inside)
-    truth = np.empty(len(y))
-    for row in range(len(y)):
-        turned = inside.copy()
-        turned[row] = not turned[row]
-        again = clone(model).fit(X[turned], y[turned])
-        truth[row] = score_records(again, X[[row]], y[[row]])[0]
-    np.testing.assert_allclose(found, truth, rtol=1e-9, atol=1e-9)
+    require_those_of_refits(model, X, y, within=1e-9, seeds=[1])
 
 
 def test_given_shares_of_the_classes_stay() -> None:
@@ -136,8 +126,10 @@ def test_features_that_nearly_repeat(noise: float, tol: float) -> None:
     require_those_of_refits(LinearDiscriminantAnalysis(tol=tol), X, y)
 
 
-def require_those_of_refits(model: Any, X: Any, y: Any) -> None:
-    for seed in range(3):
+def require_those_of_refits(
+    model: Any, X: Any, y: Any, within: float = 1e-7, seeds: Iterable[int] = range(3)
+) -> None:
+    for seed in seeds:
         inside = np.random.default_rng(seed).permutation(len(y)) < len(y) // 2
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -149,7 +141,7 @@ def require_those_of_refits(model: Any, X: Any, y: Any) -> None:
                 turned[row] = not turned[row]
                 again = clone(model).fit(X[turned], y[turned])
                 truth[row] = score_records(again, X[[row]], y[[row]])[0]
-        np.testing.assert_allclose(found, truth, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(found, truth, rtol=within, atol=within)
 
 
 def test_what_is_divided_by_rounding_is_passed_on() -> None:
