@@ -85,10 +85,10 @@ def test_given_shares_of_the_classes_stay() -> None:
     np.testing.assert_allclose(found[5], score_records(again, X[[5]], y[[5]])[0], rtol=1e-9)
 
 
-def sparse_pixels() -> tuple[Any, Any]:
+def sparse_pixels(records: int = 100) -> tuple[Any, Any]:
     """Digits: some pixels are always black, and some are bright in a single record."""
     pixels, digit = load_digits(return_X_y=True)
-    kept = np.flatnonzero(digit < 4)[:140]
+    kept = np.flatnonzero(digit < 4)[:records]
     return pixels[kept], digit[kept]
 
 
@@ -170,7 +170,7 @@ def test_what_takes_a_refit_of_every_record_is_passed_on_where_they_are_many() -
 
 
 def test_a_few_refits_are_enough_where_features_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = sparse_pixels()
+    X, y = sparse_pixels(140)
     inside = np.arange(len(y)) % 2 == 0
     model = LinearDiscriminantAnalysis().fit(X[inside], y[inside])
     asked: list[int] = []

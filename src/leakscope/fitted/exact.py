@@ -37,7 +37,7 @@ NO_SHARE, SURE_SHARE, NEAR_TOL, MOST_TOL = 1e-12, 1e-7, 10.0, 1e-3
 # A record that takes more of the scatter's determinant with it is refitted: digits would be lost.
 LEAST_LEFT = 1e-3
 # Of each half so many records are refitted at the most, where no shorter way leads to any answer.
-MOST_REFITTED = 200
+MOST_REFITTED = 100
 # A feature whose scatter is a smaller share of its squares is constant but for rounding.
 ROUNDING = 1e-24
 
