@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import (
@@ -24,9 +26,10 @@ from sklearn.linear_model import (
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OutputCodeClassifier
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import leakscope
@@ -177,6 +180,67 @@ def test_a_function_is_a_training():
     assert "train, 2 models of halves" in found.sentences[0]
     with pytest.raises(InputError, match="give model or train, not both"):
         leakscope.audit(XW, YW, model=train, train=train)
+
+
+class Centroids(BaseEstimator):
+    """Predicts labels, and does not say which there are."""
+
+    def fit(self, X, y):
+        self.labels = np.unique(y)
+        self.centres = [X[y == label].mean(axis=0) for label in self.labels]
+        return self
+
+    def predict(self, X):
+        away = [((X - centre) ** 2).sum(axis=1) for centre in self.centres]
+        return self.labels[np.argmin(away, axis=0)]
+
+
+@pytest.mark.parametrize("names", [(0, 1), ("benign", "malignant")])
+def test_an_estimator_need_not_keep_its_classes(names):
+    found = quietly(XB, np.array(names)[YB], model=Centroids(), models=4)
+    assert "every answer is a label" in found.sentences[2]
+
+
+def test_log_odds_of_one_s_own_models_are_not_taken_for_probabilities():
+    """A classifier that knows little gives every record's label some 0.6."""
+    middle = np.median(XB[:, 0])
+
+    def train(X, y, seed):
+        centre = X[:, 1].mean()
+
+        def answer(asked):
+            known = np.where(asked[:, 0] > middle, 0.62, 0.38)
+            return known + 0.02 * np.tanh(asked[:, 1] - centre)
+
+        return answer
+
+    found = quietly(XB, (XB[:, 0] > middle).astype(int), model=train, models=4)
+    assert found.units == len(YB)
+
+
+def test_few_records_for_so_many_neighbours_are_answered_by_models_of_halves():
+    found = quietly(XB[:30], YB[:30], model=KNeighborsClassifier(5), models=4)
+    assert "4 models of halves" in found.sentences[0]
+    assert "fewer than the 5 neighbours" in found.warnings[0]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_paired_fits_that_nobody_passes_give_way_to_models_of_halves():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)[:250]
+    found = leakscope.audit(X, y[:250], model=SVC(tol=0.5), models=4)
+    assert "4 models of halves" in found.sentences[0]
+    assert "no record passed the checks" in found.warnings[0]
+
+
+def test_parameters_without_a_name_of_their_own_are_the_same_in_the_next_process():
+    """Their text holds where they lie, and verify and advise took them for others."""
+    told = []
+    for _ in range(2):
+        columns = make_column_transformer((StandardScaler(), make_column_selector()))
+        model = make_pipeline(columns, FunctionTransformer(np.log1p), DecisionTreeClassifier())
+        told.append(training_of(model, "classification", None).describe()["digest"])
+    assert told[0] == told[1]
 
 
 def test_options_of_a_training_are_not_needed_for_one_fit():

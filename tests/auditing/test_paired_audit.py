@@ -63,7 +63,7 @@ def test_a_file_is_read_and_opened_again(
     assert main(["verify", run, "--models", "40"]) == 0
 
 
-@pytest.mark.filterwarnings("ignore:Members are answered", "ignore:The numbers of")
+@pytest.mark.filterwarnings("ignore:.* a member is answered", "ignore:The numbers of")
 def test_a_corner_is_told_and_kept(tmp_path: Path) -> None:
     labels = np.where(X[:, 0] + rng.normal(size=90) > 0.0, "yes", "no")
     audit = leakscope.audit(X[:60], labels[:60], model=SVC(C=1.0, gamma=0.3))

@@ -16,6 +16,7 @@ from small_training import Q, X, Y, train
 import leakscope
 from leakscope import InputError, measures
 from leakscope.auditing.gate import gate_failures, judged
+from leakscope.results.reader import read_run
 from tests.audits import trained_audit
 
 
@@ -194,3 +195,31 @@ def test_a_data_frame_is_trained_on_by_its_columns(tmp_path: Path) -> None:
         warnings.simplefilter("ignore")
         fit = leakscope.audit_frame(frame, target="ill", model=pipeline)
     assert fit.basis == "computed"
+
+
+def test_what_is_counted_in_place_of_a_law_is_the_same_when_the_run_is_opened_again(tmp_path):
+    """From 64 models on a side: the others' level was had again from other records, and verify
+    said that the file was changed."""
+    size = 240
+    y = np.arange(size) % 2
+    X = np.column_stack([np.arange(size), np.zeros(size)]).astype(float)
+    jumping = np.arange(size) < 60
+
+    def train(X, y, rows, seeds):
+        def answering(inside, seed):
+            rng = np.random.default_rng(seed)
+            jumps = 4.0 * inside * (rng.random(size) < 0.4)
+            scores = np.where(jumping, jumps, 2.0 * inside) + rng.normal(size=size)
+            signed = np.where(np.arange(size) % 2 == 1, scores, -scores)
+            return lambda asked: 1.0 / (1.0 + np.exp(-signed[asked[:, 0].astype(int)]))
+
+        return [answering(*each) for each in zip(rows, seeds, strict=True)]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        audit = leakscope.audit(X, y, train=train, models=136)
+    again = read_run(audit.write(tmp_path / "run")).document
+    assert 0 < again.untrusted < size
+    laws = again.about.stored_laws(again).measures()
+    for name in ("kl", "auc"):
+        np.testing.assert_allclose(again.table.of(name), laws[name], rtol=1e-6, atol=1e-9)

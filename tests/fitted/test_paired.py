@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn import datasets
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import (
     ARDRegression,
     ElasticNet,
@@ -24,6 +26,7 @@ from sklearn.linear_model import (
     QuantileRegressor,
 )
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR
@@ -41,6 +44,7 @@ from leakscope.fitted.paired_laws import (
     squeezed,
     tails_of,
 )
+from leakscope.fitted.problem import NoLawsError
 from leakscope.fitted.refits import score_records
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import LawPair, Provenance
@@ -572,3 +576,54 @@ def test_a_solver_that_stops_early_by_chance_is_not_refused() -> None:
     model.fit(X[::2], y[::2])
     with pytest.raises(InputError, match="not what a fit on these records gives"):
         fitted.from_sklearn(model, X, y)
+
+
+def scaled_cancer(records: int = 250) -> tuple[Any, Any]:
+    X, y = datasets.load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X)[:records], y[:records]
+
+
+@pytest.mark.parametrize("model", [SVC(tol=0.5), SVC(tol=0.1), SVC(kernel="sigmoid")], ids=str)
+def test_who_is_trusted_is_moved_as_said_whatever_the_solver_leaves(model: Any) -> None:
+    """A solver that stops early moves records that the law leaves: 0.00 was said for 1.00."""
+    X, y = scaled_cancer()
+    laws = fitted.laws_of(clone(model).fit(X, y), X, y)
+    shadows = fitted.shadow_models(model, X, y, models=600, random_state=5)
+    own, inside = shadows.scores, shadows.trained_on
+    means, variances = [], np.zeros(len(y))
+    for mask in (inside, ~inside):
+        count = mask.sum(axis=0)
+        mean = np.where(mask, own, 0.0).sum(axis=0) / count
+        variances += np.where(mask, (own - mean) ** 2, 0.0).sum(axis=0) / count / (count - 1)
+        means.append(mean)
+    shift, error = laws.member_mean - laws.nonmember_mean, laws.errors[0]  # type: ignore[index]
+    off = np.abs(means[0] - means[1] - shift) / np.sqrt(variances + error**2)
+    assert off[laws.trusted].max(initial=0.0) < 6.0
+    # Where the solver leaves next to nothing as it was, nobody is.
+    assert laws.trusted.mean() < (0.01 if model.tol == 0.5 else 0.99)
+
+
+@pytest.mark.parametrize("model", [SVC(), SVC(C=10.0), SVR(), NuSVR()], ids=str)
+def test_machines_fitted_on_sparse_records_are_those_of_dense_ones(model: Any) -> None:
+    X, y = scaled_cancer(120)
+    X = X * (X > 1.0)
+    y = y.astype(float) if "R" in str(model) else y
+    laws = [fitted.laws_of(clone(model).fit(Z, y), Z, y) for Z in (X, sparse.csr_matrix(X))]
+    np.testing.assert_allclose(laws[0].member_mean, laws[1].member_mean, rtol=1e-2, atol=1e-2)
+
+
+def test_a_solver_that_was_stopped_is_no_optimum() -> None:
+    X, y = scaled_cancer()
+    with pytest.warns(ConvergenceWarning):
+        early = SVC(max_iter=20).fit(X, y)
+    with pytest.raises(NoLawsError, match="has not converged"):
+        fitted.laws_of(early, X, y)
+
+
+def test_answers_that_are_no_numbers_are_named() -> None:
+    X, y = scaled_cancer(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for features, labels in ((np.ones((60, 3)), y), (X, np.zeros(60, dtype=int))):
+            with pytest.raises(InputError, match="no finite answer; drop constant columns"):
+                fitted.laws_of(GaussianNB().fit(features, labels), features, labels)

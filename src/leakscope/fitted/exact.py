@@ -36,8 +36,9 @@ NO_COUNT = 1e-13
 NO_SHARE, SURE_SHARE, NEAR_TOL, MOST_TOL = 1e-12, 1e-7, 10.0, 1e-3
 # A record that takes more of the scatter's determinant with it is refitted: digits would be lost.
 LEAST_LEFT = 1e-3
-# Of each half so many records are refitted at the most, where no shorter way leads to any answer.
-MOST_REFITTED = 100
+# Of each half so many records are refitted at the most, where no shorter way leads to any answer,
+# and each with so many products.
+MOST_REFITTED, MOST_PRODUCTS = 100, 2e5
 # A feature whose scatter is a smaller share of its squares is constant but for rounding.
 ROUNDING = 1e-24
 
@@ -447,7 +448,9 @@ def _refits(
     from leakscope.fitted.refits import score_records
 
     asked = np.arange(len(y)) if rows is None else rows
-    if len(asked) > MOST_REFITTED:
+    records, width = np.count_nonzero(inside), X.shape[1]
+    products = float(records * width * min(records, width))
+    if len(asked) > MOST_REFITTED or (rows is None and products > MOST_PRODUCTS):
         raise NoLawsError(
             f"the features that reach {type(inner).__name__} nearly repeat each other, and to fit "
             f"it again for each of {len(asked)} records takes too long."

@@ -263,7 +263,9 @@ class FewModels:
     confidence : float
         Of the intervals.
     doubt : array of int
-        What stands against each record's answers, as `answer_doubts` has it.
+        What stands against each record's answers, as `answer_doubts` has it, or against its law.
+    given_doubt : array of int
+        What stood against them before any law was fitted.
     narrow : array of bool
         Whether its intervals leave little open: the advantage is within 0.1 of both ends of its
         own, and the TPR at 1% FPR within a factor of two.
@@ -278,6 +280,7 @@ class FewModels:
     confidence: float
     draws: RecordDraws
     doubt: NDArray[np.int8]
+    given_doubt: NDArray[np.int8]
     narrow: NDArray[np.bool_]
 
     @property
@@ -321,6 +324,7 @@ def few_models(
     level_models: bool = True,
     random_state: int | Key | None = 0,
     doubt: NDArray[np.int8] | None = None,
+    refuse_probabilities: bool = True,
 ) -> FewModels:
     """The exposure of every record, from the answers of a few models of one kind.
 
@@ -343,6 +347,9 @@ def few_models(
     doubt : array of int, optional
         What stands against each record's answers, from `answer_doubts`; where left out, that of
         the log-odds.  The advantage of a doubted record is counted.
+    refuse_probabilities : bool
+        Whether numbers that all lie between 0 and 1 are taken for probabilities, and refused;
+        log-odds of a model that knows next to nothing may.
 
     Returns
     -------
@@ -367,6 +374,11 @@ def few_models(
     (400,)
     """
     scores, mask = _checked(log_odds, trained_on)
+    if refuse_probabilities and scores.min() >= 0.0 and scores.max() <= 1.0:
+        raise InputError(
+            "Every value of log_odds lies between 0 and 1, as probabilities do: give "
+            "log p - log(1 - p), where p is the probability of the record's own label."
+        )
     levels = _levels(fpr)
     if not 0.0 < confidence < 1.0:
         raise InputError(f"confidence must lie between 0 and 1, but it is {confidence}.")
@@ -395,6 +407,7 @@ def few_models(
     draws = RecordDraws(sums, population, key, provenance)
     if doubt is None:
         doubt = answer_doubts(scores, mask)
+    given_doubt = np.asarray(doubt, dtype=np.int8)
     if unvaried:
         doubt = np.maximum(doubt, COUNTED)
     bent = not_normal(levelled, mask) | not_normal(levelled, ~mask)
@@ -450,6 +463,7 @@ def few_models(
         confidence=confidence,
         draws=draws,
         doubt=doubt,
+        given_doubt=given_doubt,
         narrow=_narrow(found[0], found[-1]),
     )
 
@@ -757,11 +771,6 @@ def _checked(
             f"log_odds must be at most {MOST:g}, but that of model {model} for record {record} is "
             f"{scores[model, record]} (counting from 0): keep probabilities away from 0 and 1 "
             "before taking log p - log(1 - p)."
-        )
-    if scores.min() >= 0.0 and scores.max() <= 1.0:
-        raise InputError(
-            "Every value of log_odds lies between 0 and 1, as probabilities do: give "
-            "log p - log(1 - p), where p is the probability of the record's own label."
         )
     seen = mask.sum(axis=0)
     for wrong, what in ((seen == len(mask), "every model was"), (seen == 0, "no model was")):

@@ -123,12 +123,13 @@ def from_sklearn(
             f"The model was fitted on {expected} features, but X has {features.shape[1]}."
         )
     if family is not None:
-        try:
-            return PairedModel.of(whole, family)
-        except InputError as error:
-            if _at_limit(inner):
-                raise NoLawsError(str(error)) from error
-            raise
+        if _at_limit(inner) and not family.counted:
+            # What such a fit says of records that come or go is not what the optimum would.
+            raise NoLawsError(
+                f"this {type(inner).__name__} has not converged ({_iterations(inner)} iterations); "
+                "raise max_iter or scale the features."
+            )
+        return PairedModel.of(whole, family)
     assert reader is not None
     given = as_weights(sample_weight, len(labels))
     assumptions = list(whole.found.assumptions)
@@ -310,8 +311,9 @@ def _iterations(inner: Any) -> int:
 
 def _at_limit(inner: Any) -> bool:
     """Whether its solver stopped because it was not allowed more iterations."""
-    allowed = getattr(inner, "max_iter", None)
-    return allowed is not None and _iterations(inner) > 0 and _iterations(inner) >= allowed
+    # Of support vector machines -1 is no limit.
+    allowed = getattr(inner, "max_iter", None) or -1
+    return 0 < allowed <= _iterations(inner)
 
 
 def _stopped_early(inner: Any) -> bool:

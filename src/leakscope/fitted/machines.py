@@ -48,6 +48,12 @@ def kernel_beside(machine: Any, X: FloatArray, columns: np.ndarray) -> FloatArra
     return kernel(machine, X, X[columns]) if len(columns) else np.empty((len(X), 0))
 
 
+def dual_weights(machine: Any) -> FloatArray:
+    """(rows, support vectors) their weights, also of one fitted on sparse records."""
+    dual = machine.dual_coef_
+    return np.asarray(dual.toarray() if hasattr(dual, "toarray") else dual, dtype=np.float64)
+
+
 def margins_of_classes(machine: Any, X: Any) -> FloatArray:
     """(N, C, C) the margin of each class against each other one, of one machine for each two."""
     classes = len(machine.classes_)
@@ -71,8 +77,7 @@ def _answers(machine: Any, X: Any, first: np.ndarray, second: np.ndarray) -> Flo
     It keeps the support vectors class by class; their weights against class j are in row j, or in
     the row before it where the own class comes before.
     """
-    vectors, dual = machine.support_vectors_, machine.dual_coef_
-    dual = np.asarray(dual.toarray() if hasattr(dual, "toarray") else dual, dtype=np.float64)
+    vectors, dual = machine.support_vectors_, dual_weights(machine)
     ends = np.cumsum(np.append(0, machine.n_support_))
     weights = np.zeros((vectors.shape[0], len(first)))
     for number, (i, j) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):

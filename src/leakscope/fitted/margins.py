@@ -42,7 +42,12 @@ import numpy.typing as npt
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.eigenvectors import symmetric_eigen
-from leakscope.fitted.machines import kernel_beside, margins_of_classes, own_kernel
+from leakscope.fitted.machines import (
+    dual_weights,
+    kernel_beside,
+    margins_of_classes,
+    own_kernel,
+)
 from leakscope.fitted.refits import Labels, Rows, class_names
 from leakscope.laws.distributions import NormalMixture
 from leakscope.laws.pair import LawPair, Provenance
@@ -65,13 +70,14 @@ class Corner:
     and stays, or short of it and is moved up to it or towards it.  So both laws of v are mixtures
     of four pieces: beyond it, moved onto it, on it either way (as those of a record with a copy
     are), and short of it either way.  How often each occurs is counted, and each is normal by its
-    moments; what is on the corner is as far off as the solver leaves it.
+    moments; what is on the corner is as far off as the solver leaves it, at most ``near``.
     """
 
     place: FloatArray
     side: FloatArray
     member: NormalMixture
     nonmember: NormalMixture
+    near: float = 0.0
 
     @classmethod
     def of(
@@ -92,7 +98,7 @@ class Corner:
         own = into[inside & (np.abs(into) <= near)]
         width = max(float(np.sqrt(np.mean(own**2))) if own.size else 0.0, 1e-3 * tolerance)
         if not np.isfinite(into - out).any():
-            return cls(place, side, *_unpaired(out, into, near, width))
+            return cls(place, side, *_unpaired(out, into, near, width), near)
         beyond, on = into > near, np.abs(into) <= near
         already = on & (np.abs(out) <= near)
         # Some lie there by chance, as many as in strips of this width beside it.
@@ -110,6 +116,7 @@ class Corner:
             side,
             NormalMixture(chance, after, narrow),
             NormalMixture(chance, middle, spread),
+            near,
         )
 
     @property
@@ -236,8 +243,9 @@ class _Kernels:
 
 def _weights(inner: Any, inside: Mask) -> FloatArray:
     """(N, machines' rows) |beta| of every record as the estimator has them, zero where out."""
-    found = np.zeros((len(inside), len(inner.dual_coef_)))
-    found[np.flatnonzero(inside)[np.asarray(inner.support_)]] = np.abs(inner.dual_coef_).T
+    dual = dual_weights(inner)
+    found = np.zeros((len(inside), len(dual)))
+    found[np.flatnonzero(inside)[np.asarray(inner.support_)]] = np.abs(dual).T
     return found
 
 

@@ -34,7 +34,7 @@ from leakscope.errors import InputError
 from leakscope.fitted.fitted_laws import LED_WARNED, Diagnostics, FittedLaws, Observed
 from leakscope.fitted.paired import Mask, PairedModel
 from leakscope.fitted.paired_laws import COUNTED_OFF, ERRORS, require_pool
-from leakscope.fitted.problem import require_fraction
+from leakscope.fitted.problem import NoLawsError, require_fraction
 from leakscope.fitted.refits import Rows
 from leakscope.laws.distributions import Discrete
 from leakscope.laws.pair import Assumption, Provenance
@@ -233,9 +233,9 @@ def neighbour_laws(
     share = require_fraction(0.5 if fraction is None else fraction, whole=False)
     size = model.records
     if stats.binom.cdf(k - 1, size - 1, share) > TOO_FEW:
-        raise InputError(
-            f"Training sets of {share:g} of {size} records may have fewer than {k} of them, which "
-            f"{type(inner).__name__} does not answer from; use fewer neighbours or more records."
+        raise NoLawsError(
+            f"a random part of the {size} records may hold fewer than the {k} neighbours that "
+            f"{type(inner).__name__} needs; use fewer neighbours or more records."
         )
     lengths = np.arange(k, size)
     enough = np.asarray(stats.binom.cdf(k - 1, lengths, share)) <= BEYOND

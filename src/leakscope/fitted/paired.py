@@ -272,6 +272,14 @@ class PairedModel:
 
     def _require_same_fit(self) -> None:
         if not fits_the_same(self.whole):
+            inner = self.whole.found.inner
+            bad = ~np.isfinite(score_records(inner, self.whole.found.design, self.whole.y))
+            if bad.any():
+                raise InputError(
+                    f"This {type(inner).__name__} gives {int(bad.sum())} of {len(bad)} records, "
+                    f"first {int(np.argmax(bad))}, no finite answer; drop constant columns, and "
+                    "give records of two classes or more."
+                )
             raise InputError(
                 f"This {type(self.whole.found.inner).__name__} is not what a fit on these records "
                 "gives: it was fitted on other data, without some of these records, or has not "

@@ -63,10 +63,12 @@ SPREAD_APART = 3.0
 # Where both sides have so many of their own.
 FEWEST_ALONE = 16
 # Of all records together, the fits' own shifts over those that are said, either way, and their mean
-# squared distance in standard errors.
-OWN_RATIO, OWN_APART = 1.12, 3.0
+# squared distance in standard errors; and of one record how rare that distance may be.
+OWN_RATIO, OWN_APART, OWN_CHANCE = 1.12, 3.0, 3e-5
 # Where they are not used, the shift is known to this share of the spread.
 MOST_SHIFT_ERROR = 0.15
+# What counts as on the corner is at most this wide, beside the spread without the record.
+MOST_BLURRED = 0.3
 # The share of one other record in the variance of a score, or the root of several's squares.
 MOST_LED = 0.4
 # At least this share of a record's answers are different numbers.
@@ -481,7 +483,7 @@ def _trusted(pairs: Pairs, found: Moments, seen: Refitted | None) -> Mask:
     passed = np.ones(len(found.shift), dtype=np.bool_) if seen is None else _next_agree(found, seen)
     spread = found.sd_out > 1e3 * np.sqrt(_least_variance(pairs))
     numbers = np.isfinite(found.shift) & np.isfinite(found.sd_out) & np.isfinite(found.sd_in)
-    good = passed & spread & numbers & counted_as_said(pairs, found)
+    good = passed & spread & numbers & counted_as_said(pairs, found) & _own_agree(pairs, found)
     if found.corner is None:
         out, into = (
             np.where(found.turned | mask, answers, np.nan)
@@ -491,28 +493,52 @@ def _trusted(pairs: Pairs, found: Moments, seen: Refitted | None) -> Mask:
         good &= _different(out) & _different(into) & (tails_of(found, out, into) <= MOST_TAIL)
     else:
         good &= _pushed_one_way(pairs, found) & (_error_of_chance(pairs, found) <= MOST_ERROR)
+        # Where the solver stops early, who is on the corner is not told from who is near it.
+        blurred = found.corner.near > MOST_BLURRED * found.sd_out
+        good &= ~blurred | (found.corner.chance < MOST_ERROR)
     return np.asarray(good)
 
 
 def _as_fitted(pairs: Pairs, found: Moments) -> bool:
-    """Whether the fits' own answers, not turned, show the shifts that are said, of all records.
+    """Whether all records together show by the fits' own answers the shifts that are said.
 
     A step that chooses features by the labels may choose others when one record leaves.  No turned
     answer knows that, and refits of twenty records see it of few.
     """
-    # A record that is in all parts, or in none, shows no shift.
+    seen, said = _own_shifts(pairs, found)
+    ratio = float(seen @ said) / max(float(said @ said), 1e-300)
+    return bool(1.0 / OWN_RATIO <= ratio <= OWN_RATIO)
+
+
+def _own_shifts(pairs: Pairs, found: Moments) -> tuple[FloatArray, FloatArray]:
+    """(N,) shifts by the fits' own answers, none of them turned, and those said; standardised.
+
+    A record that is in all parts, or in none, shows no shift.
+    """
+    own, parts, means = pairs.own, np.zeros(len(found.shift)), []
+    for mask, sd in ((pairs.inside, found.sd_in), (~pairs.inside, found.sd_out)):
+        count = np.maximum(mask.sum(axis=0), 1)
+        mean = np.where(mask, own, 0.0).sum(axis=0) / count
+        variance = np.where(mask, (own - mean) ** 2, 0.0).sum(axis=0) / np.maximum(count - 1, 1)
+        parts += np.maximum(variance, sd**2) / count
+        means.append(mean)
     both = pairs.inside.any(axis=0) & ~pairs.inside.all(axis=0)
-    if not both.any():
-        return False
-    inside, own = pairs.inside[:, both], pairs.own[:, both]
-    count = inside.sum(axis=0)
-    mean_in = np.where(inside, own, 0.0).sum(axis=0) / count
-    mean_out = np.where(inside, 0.0, own).sum(axis=0) / (pairs.fits - count)
-    error = np.sqrt(found.sd_in[both] ** 2 / count + found.sd_out[both] ** 2 / (pairs.fits - count))
-    seen, said = (mean_in - mean_out) / error, found.shift[both] / error
-    ratio = float(seen @ said / max(said @ said, 1e-300))
-    apart = float(np.mean((seen - said) ** 2))
-    return bool(1.0 / OWN_RATIO <= ratio <= OWN_RATIO and apart <= OWN_APART)
+    error = np.sqrt(np.maximum(parts, 1e-300))
+    seen, said = (means[0] - means[1]) / error, found.shift / error
+    return np.where(both, seen, 0.0), np.where(both, said, 0.0)
+
+
+def _own_agree(pairs: Pairs, found: Moments) -> Mask:
+    """Whether a record's own answers show the shift that is said; of none where most do not.
+
+    Of a record that the law leaves as it is the law's own test finds nothing to count: a solver
+    that stops early may yet move it.
+    """
+    seen, said = _own_shifts(pairs, found)
+    apart = np.abs(seen - said)
+    if float(np.mean(apart**2)) > OWN_APART:
+        return np.zeros(len(apart), dtype=np.bool_)
+    return np.asarray(apart <= special.stdtrit(pairs.fits - 2.0, 1.0 - OWN_CHANCE))
 
 
 def _next_agree(found: Moments, seen: Refitted) -> Mask:
@@ -709,11 +735,12 @@ def _warnings(model: PairedModel, found: Moments, trusted: Mask) -> tuple[str, .
     said, share = [], float(np.mean(~trusted))
     if found.corner is not None:
         often = float(np.mean(found.corner.chance))
-        said.append(
-            f"Members are answered with exactly {_corner_words(model)} in {100 * often:.0f}% of "
-            "the cases, and an attacker who sees that knows; labels, or answers with few digits, "
-            "hide it."
-        )
+        if often >= 0.005:
+            said.append(
+                f"In {100 * often:.0f}% of the cases a member is answered with exactly "
+                f"{_corner_words(model)}, which gives it away; labels, or answers with few digits, "
+                "hide it."
+            )
     if share > LED_WARNED:
         held = f"{model.family.held} does not stay as it is when they come or go, or "
         said.append(

@@ -517,7 +517,13 @@ def _few(
     # Training on a record moves its score to the side that the audit says.
     sign = np.where(told.shift < 0.0, -1.0, 1.0)
     try:
-        return few_models(sign * scores, trained_on, level_models=False, random_state=seed)
+        return few_models(
+            sign * scores,
+            trained_on,
+            level_models=False,
+            random_state=seed,
+            refuse_probabilities=False,
+        )
     except InputError:
         return None
 

@@ -298,6 +298,11 @@ class Fit(Subject):
                     self._plain_laws = self._laws_of_fit()
                 except NoLawsError as error:
                     raise PassedOnError(f"the laws of one fit do not hold: {error}") from error
+            if not self._plain_laws.trusted.any():
+                raise PassedOnError(
+                    "the laws of one fit do not hold: no record passed the checks by refits and "
+                    "fits on random parts."
+                )
             return
         if not isinstance(described, FittedModel) or described.whole is None:
             return

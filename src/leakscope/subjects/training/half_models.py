@@ -8,6 +8,7 @@ Every model is a cell of a run (:mod:`leakscope.running`), and none is trained t
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from leakscope.running.cells import Cell, Found, OnProgress, run_cells
 from leakscope.running.own_code import one_process
 from leakscope.subjects.training.own_training import OwnTraining
 
+# In a warning.
+NUMBER = re.compile(r"[-+]?\d[\d.]*(e[-+]?\d+)?")
 # A kill loses no more than one call of a function that trains many models at once.
 MOST_TOGETHER = 64
 
@@ -129,15 +132,16 @@ def train_halves(
         done = run_cells(
             store, cells, compute, seed=seed, client=client, retries=0, on_progress=on_progress
         )
-    said: dict[str, int] = {}
+    # One that differs from another in its numbers alone is the same.
+    said: dict[str, tuple[str, int]] = {}
     for cell in done:
-        for sentence in cell.numbers["warnings"]:
-            said[sentence] = said.get(sentence, 0) + 1
+        for form, text in {NUMBER.sub("", each): each for each in cell.numbers["warnings"]}.items():
+            said[form] = (said[form][0], said[form][1] + 1) if form in said else (text, 1)
     return HalfModels(
         scores=np.stack([cell.arrays["scores"] for cell in done]),
         trained_on=np.stack([own(number) for number in range(models)]),
         seconds=float(sum(cell.seconds for cell in done)),
-        warnings=tuple(f"{text} (in {count} of {models} models)" for text, count in said.items()),
+        warnings=tuple(f"{text} (in {n} of {models} models)" for text, n in said.values()),
         reused=len(there),
         made=min((cell.finished for cell in done if cell.name in there), default=None),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import re
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -131,7 +132,7 @@ class OwnTraining:
             warnings.simplefilter("always")
             with self._held(seeds[0]):
                 models = self._models(X, y, rows, seeds)
-                answers = [self._answers(model, X) for model in models]
+                answers = [self._answers(model, X, y) for model in models]
         # What a later version of a library will change says nothing of these models.
         said = [
             f"{each.category.__name__}: {str(each.message).split(chr(10))[0]}"
@@ -143,7 +144,7 @@ class OwnTraining:
 
     def scores_of(self, model: Any, X: Any, y: NDArray[Any]) -> FloatArray:
         """The scores that a model which is there already gives every record."""
-        return self._scored(model, self._answers(model, X), y)
+        return self._scored(model, self._answers(model, X, y), y)
 
     def answers(
         self, X: Any, y: NDArray[Any], rows: NDArray[np.bool_], seed: int, queries: Any
@@ -157,7 +158,7 @@ class OwnTraining:
     ) -> FloatArray:
         with self._held(seed):
             model = self._models(X, y, rows[None], [seed])[0]
-            told = self._answers(model, queries)
+            told = self._answers(model, queries, y)
         found = self._numbers(told, len(queries))
         if self.task == "regression":
             return found.reshape(len(queries), -1)
@@ -213,13 +214,14 @@ class OwnTraining:
             and hasattr(model, "decision_function")
         )
 
-    def _answers(self, model: Any, X: Any) -> NDArray[Any]:
+    def _answers(self, model: Any, X: Any, y: NDArray[Any]) -> NDArray[Any]:
         names = CLASS_ANSWERS if self.task == "classification" else ("predict",)
         way = next((name for name in names if hasattr(model, name)), None)
         ask = model if way is None else getattr(model, way)
         if self.task == "classification" and self.is_estimator and way == "predict":
             # Neither a probability nor a score: a label is all or nothing.
-            return np.asarray(np.asarray(ask(copied(X)))[:, None] == model.classes_, np.float64)
+            classes = getattr(model, "classes_", np.unique(y))
+            return np.asarray(np.asarray(ask(copied(X)))[:, None] == classes, np.float64)
         if not callable(ask):
             raise InputError(
                 f"{self.name} returned {type(model).__name__}, which is not callable and has no "
@@ -273,7 +275,8 @@ class OwnTraining:
             return np.asarray(found.reshape(len(y)) - y)
         classes = np.unique(y)
         if self._decides(model):
-            return own_label_margin(self.name, found, classes, model.classes_, y)
+            own = getattr(model, "classes_", classes)
+            return own_label_margin(self.name, found, classes, own, y)
         table = chances(self.name, found, classes, getattr(model, "classes_", None))
         return own_label_log_odds(table, np.searchsorted(classes, y))
 
@@ -433,8 +436,9 @@ def taken(X: Any, rows: NDArray[Any]) -> Any:
 
 
 def sorted_parameters(estimator: Any) -> str:
-    """An estimator's parameters as text, the same for the same parameters."""
-    return ", ".join(f"{name}={value!r}" for name, value in sorted(estimator.get_params().items()))
+    """An estimator's parameters as text, the same for the same parameters wherever they lie."""
+    text = ", ".join(f"{name}={value!r}" for name, value in sorted(estimator.get_params().items()))
+    return re.sub(r" at 0x[0-9a-f]+", "", text)
 
 
 def _line(error: BaseException) -> str:

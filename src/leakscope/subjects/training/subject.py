@@ -531,7 +531,8 @@ class Training(Subject):
             arrays={
                 self.observes: scores,
                 "trained_on": trained_on,
-                "doubt": self.few.doubt,
+                # By which the posterior can be had again.
+                "doubt": self.few.given_doubt,
                 **self._of_groups("groups", "row_weights"),
             },
             more=self._of_groups("size"),
@@ -657,7 +658,13 @@ class Training(Subject):
         doubt = self._most_of(answer_doubts(scores + own, trained_on, kinds_of(self.X)))
         scores, trained_on = self._of_units(scores, trained_on)
         sign = _sign(scores, self.observes)
-        few = fitted.few_models(sign * scores, trained_on, random_state=self.seed, doubt=doubt)
+        few = fitted.few_models(
+            sign * scores,
+            trained_on,
+            random_state=self.seed,
+            doubt=doubt,
+            refuse_probabilities=False,
+        )
         return few, sign
 
     @contextmanager
@@ -853,6 +860,7 @@ class Training(Subject):
             trained_on,
             random_state=int(audit.settings.get("seed", 0)),
             doubt=np.asarray(doubt, dtype=np.int8),
+            refuse_probabilities=False,
         )
         whole = posterior_laws(few, sign, observes, trust=Trust.nobody(scores.shape[1]), arrays={})
         # A table that was read is in the order of its ranks.
