@@ -165,3 +165,14 @@ def test_six_records_of_one_person_each(
     line = ["audit", "d.csv", "--target", "y", "--model", "ridge", "--alpha", "1", "--group", "a"]
     assert main(line) == 0
     assert "no group's numbers are trusted" in " ".join(capsys.readouterr().out.split())
+
+
+def test_records_of_nobody_are_not_one_person() -> None:
+    X, y = np.arange(40.0)[:, None] ** [1, 2], np.arange(40.0)
+    for groups, why in (
+        ("patient", "groups is the text 'patient'"),
+        ([None, "a", None, *range(37)], "no name for 2 records, first record 0"),
+        ([float("nan"), *range(39)], "no name for 1 records, first record 0"),
+    ):
+        with pytest.raises(InputError, match=why):
+            leakscope.audit(X, y, model=Ridge(), groups=groups)

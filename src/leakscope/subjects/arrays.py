@@ -223,8 +223,19 @@ def leaving_units(
     """
     if groups is None:
         return tuple(ids), None
+    if isinstance(groups, str):
+        raise InputError(
+            f"groups is the text {groups!r}; give the name of a person for each of {len(ids)} "
+            "records."
+        )
     if len(groups) != len(ids):
         raise InputError(f"there are {len(ids)} records and {len(groups)} groups.")
+    empty = [row for row, value in enumerate(groups) if value is None or value != value]
+    if empty:
+        raise InputError(
+            f"groups has no name for {len(empty)} records, first record {empty[0]} (counting from "
+            "0); give each a name of its own if nobody else's records are theirs."
+        )
     place: dict[RecordId, int] = {}
     numbers = [place.setdefault(record_name(value), len(place)) for value in groups]
     if len(place) < 2:

@@ -224,8 +224,13 @@ class OwnTraining:
             return np.asarray(np.asarray(ask(copied(X)))[:, None] == classes, np.float64)
         if not callable(ask):
             raise InputError(
-                f"{self.name} returned {type(model).__name__}, which is not callable and has no "
-                "predict."
+                f"{self.name} returned {type(model).__name__}, which does not predict: give a "
+                "classifier, a regressor, or a function that returns a predictor."
+            )
+        if hasattr(model, "named_parameters") and way is None:
+            raise InputError(
+                f"{self.name} returned a {type(model).__name__}, which takes tensors and not "
+                "arrays; return lambda rows: net(torch.tensor(rows, dtype=torch.float32))."
             )
         found = ask(copied(X))
         # A tensor that is still part of a graph, or on a device.
