@@ -71,7 +71,7 @@ def test_log_odds_of_certain_votes_stay_finite_and_in_order() -> None:
         (lambda asked: np.full(len(asked), 2.0), "must be the probability of the class 1"),
         (lambda asked: np.full((len(asked), 2), 0.9), "do not sum to 1"),
         (lambda asked: np.array(["a"] * len(asked)), "not with numbers"),
-        (3, "returned int, which is not callable"),
+        (3, "returned int, which does not predict"),
     ],
 )
 def test_wrong_scores_are_refused(answer: Any, sentence: str) -> None:

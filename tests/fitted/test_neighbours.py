@@ -194,7 +194,7 @@ def test_what_is_not_known_is_refused_in_a_sentence() -> None:
         fitted.laws_of(KNeighborsClassifier().fit(X, y), X, y, question="population")
     with pytest.raises(InputError, match="observes must be one of scores for"):
         fitted.laws_of(KNeighborsClassifier().fit(X, y), X, y, observes="label")
-    with pytest.raises(InputError, match="fewer than 70"):
+    with pytest.raises(InputError, match="fewer than the 70 neighbours"):
         fitted.laws_of(KNeighborsClassifier(70).fit(X, y), X, y)
 
 

@@ -161,7 +161,7 @@ def test_a_function_of_ones_own(data, tmp_path, monkeypatch):
     assert trainer.describe()["name"] == "own_network:train"
     assert trainer.describe() != load_trainer("own_network:none").describe()
     for name, message in (
-        ("none", "returned int, which is not callable"),
+        ("none", "returned int, which does not predict"),
         ("short", "one row per record is needed"),
         ("nan", "not finite"),
     ):

@@ -224,8 +224,8 @@ class OwnTraining:
             return np.asarray(np.asarray(ask(copied(X)))[:, None] == classes, np.float64)
         if not callable(ask):
             raise InputError(
-                f"{self.name} returned {type(model).__name__}, which does not predict: give a "
-                "classifier, a regressor, or a function that returns a predictor."
+                f"{self.name} returned {type(model).__name__}, which does not predict: an "
+                "object with predict_proba or predict, or a function of records, is needed."
             )
         if hasattr(model, "named_parameters") and way is None:
             raise InputError(
