@@ -144,6 +144,12 @@ def test_a_fit_that_has_not_converged_is_a_recipe_and_one_on_other_data_is_refus
     assert "SGDClassifier has not converged" in found.warnings[0]
     with pytest.raises(InputError, match="are not the optimum on these records"):
         leakscope.audit(XB, YB, model=LogisticRegression().fit(XB[:90], YB[:90]))
+    # Also where its gradient is as small as its loose tol asks.
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = StandardScaler().fit_transform(X)[:200], y[:200]
+    loose = LogisticRegression(tol=0.01, C=0.1).fit(X[:150], y[:150])
+    with pytest.raises(InputError, match="are not the optimum on these records"):
+        leakscope.audit(X, y, model=loose, models=4)
 
 
 @pytest.mark.filterwarnings("ignore")

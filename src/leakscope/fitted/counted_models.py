@@ -50,9 +50,9 @@ BLIND = 3
 # Tests that are learnt are tried on one of so many parts of the models, and learnt on the others;
 # fewer models teach nothing.
 FOLDS, LEAST_LEARNT = 8, 16
-# Tests of one part of the models are learnt, or chosen, on the others, so that what they say of all
-# parts together is not independent: of records that nothing is known of a chance is up to twice too
-# small at 1%.
+# The test of one part of the models is learnt, or chosen, on the other parts, so that the parts'
+# answers depend on each other: for records that give nothing away, an exact test's chance of 1% is
+# exceeded twice as often.
 DEPENDENT = 3.0
 # By what factor the difference of two counts varies more than binomial ones do, at most; and of how
 # many models in pairs it is seen.
