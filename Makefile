@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 help:
 	@echo "make audit       set up, then audit scikit-learn's diabetes dataset and write a report"
-	@echo "make serve       set up, then the same as a web page on this machine"
+	@echo "make serve       set up, then the page that composes and runs the commands of this folder"
 	@echo "make figures     set up, then make every figure of the papers at its quick size (10 minutes)"
 	@echo "make test        set up, then run the whole suite (style, types, documentation included)"
 	@echo "make test-lowest run the tests with the oldest versions that are allowed"

@@ -3,7 +3,6 @@
     OPENBLAS_NUM_THREADS=2 python benchmarks/adult_dense.py audit adult.data --save tiles.npz
     OPENBLAS_NUM_THREADS=2 OPENBLAS_CORETYPE=Haswell \
         python benchmarks/adult_dense.py audit adult.data --lapack --save lapack.npz
-    OPENBLAS_NUM_THREADS=2 python benchmarks/adult_dense.py audit adult.data --disk 1024
     python benchmarks/adult_dense.py refit adult.data tiles.npz --count 200 --save refits.npz
     python benchmarks/adult_dense.py compare tiles.npz refits.npz
 
@@ -53,16 +52,12 @@ def audit(asked: argparse.Namespace) -> None:
     X, y = encoded(asked.data, asked.records)
     kernel = kernels.rbf().resolved(X)
     start, cpu = time.perf_counter(), time.process_time()
-    if asked.disk:
-        made = start
-        found = lood.disk_records(X, y, kernel=kernel, noise_variance=NOISE, width=asked.disk)
-    else:
-        matrix = kernel(X)
-        made = time.perf_counter()
-        found = lood.all_records(matrix, y, noise_variance=NOISE, overwrite=True)
+    matrix = kernel(X)
+    made = time.perf_counter()
+    found = lood.all_records(matrix, y, noise_variance=NOISE, overwrite=True)
     done = time.perf_counter()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-    way = "LAPACK" if asked.lapack else "disk" if asked.disk else "tiles"
+    way = "LAPACK" if asked.lapack else "tiles"
     print(
         f"{way}, {len(X)} records, {probes.blas_in_use()}: "
         f"kernel {made - start:.1f} s, laws {done - made:.1f} s, CPU "
@@ -156,7 +151,6 @@ def main() -> None:
     audited.add_argument("data")
     audited.add_argument("--records", type=int, default=32561)
     audited.add_argument("--lapack", action="store_true")
-    audited.add_argument("--disk", type=int, help="columns of a block of the factor on disk")
     audited.add_argument("--save", default="audit.npz")
     audited.set_defaults(work=audit)
     again = verbs.add_parser("refit")

@@ -1,23 +1,22 @@
-"""Fuzzing of every reader, the command line, the server and retraining, for an hour from a seed.
+"""Fuzzing of every reader, the command line and retraining, for an hour from a seed.
 
     python benchmarks/fuzz.py --minutes 60 --seed 1
 
 Files: valid ones of every kind that leakscope reads (tables, arrays, pictures, networks, results,
 run directories, scores) are mutated, as bytes and, where they are JSON or have checksums, in their
 structure; law texts likewise.  Command lines are built from the command tree itself, with values
-that are empty, huge, negative, NaN, odd text, or paths that lead nowhere.  The server takes mutated
-uploads, requests and bytes on a socket; ``verify`` takes training functions that a user may write
-by mistake (``fuzz_services.py``); ``audit --model`` takes whatever scikit-learn has, and its runs
-are verified, composed, erased from and decided on.  The data are tiny, so that an execution takes
-milliseconds.  With atheris installed (``pip install atheris``) coverage of leakscope's data,
-results, cli and serving guides the mutations; without it they are random.
+that are empty, huge, negative, NaN, odd text, or paths that lead nowhere.  ``verify`` takes
+training functions that a user may write by mistake (``fuzz_services.py``); ``audit --model`` takes
+whatever scikit-learn has, and its runs are verified, erased from and decided on.  The
+data are tiny, so that an execution takes milliseconds.  With atheris installed (``pip install
+atheris``) coverage of leakscope's data, results and cli guides the mutations; without it they are
+random.
 
-A finding is: a file that was read and is then another, an exception that leaves the command line
-or the server (a user's own function may raise what it likes), a Python warning, a word on the
-server's stderr, an exit status other than 0, 2 and 3, a refusal that is not one sentence, more than
-30 seconds of processor time (or ten times that of waiting) or 2 GB, or the death of the process.
-Each is saved with its input under ``--folder`` and made again by ``--replay FILE``.  The exit
-status is 1 where there was one.
+A finding is: a file that was read and is then another, an exception that leaves the command line (a
+user's own function may raise what it likes), a Python warning, an exit status other than 0, 2 and
+3, a refusal that is not one sentence, more than 30 seconds of processor time (or ten times that of
+waiting) or 2 GB, or the death of the process. Each is saved with its input under ``--folder`` and
+made again by ``--replay FILE``. The exit status is 1 where there was one.
 """
 
 from __future__ import annotations
@@ -53,8 +52,7 @@ SECONDS, BYTES = 30, 2 * 10**9
 # What follows these is written.
 WRITES = ("--json", "--html", "--output", "--sacro", "--run-dir", "--keep", "--save", "--picture")
 
-SLOW = ("run", "logits", "serve csv", "serve audit", "serve parquet", "serve arrow", "serve npz")
-SLOW += ("network records", "any model")
+SLOW = ("run", "logits", "network records", "any model")
 
 
 class TooLong(BaseException):
@@ -304,7 +302,7 @@ def work(folder: Path, minutes: float, seed: int, guided: bool, first: bool, onl
         import atheris
 
         with atheris.instrument_imports(
-            include=["leakscope.data", "leakscope.results", "leakscope.cli", "leakscope.serving"]
+            include=["leakscope.data", "leakscope.results", "leakscope.cli"]
         ):
             pass
 

@@ -1,10 +1,9 @@
-"""What is fuzzed beside single files: filed records, streamed files, and folders of SACRO-ML."""
+"""What is fuzzed beside single files: filed records and streamed files."""
 
 from __future__ import annotations
 
 import contextlib
 import io
-import pickle
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,18 +11,15 @@ from typing import Any
 from fuzz_inputs import SEEDS, Write, furnish
 
 STREAMED = ("--target", "y", "--kernel", "linear", "--stream")
-YAML = "model_name: Ridge\nX_train_path: X.csv\ny_train_path: y.pkl\nfeatures:\n  0:\n    name: a\n"
 
 
 def folder_targets() -> dict[str, tuple[Write, list[bytes]]]:
     """Each with how its bytes are used, and valid bytes to begin with."""
     import malformed_tables as tables
-    import numpy as np
 
     table = tables.good_table()
     streams = {
         "data.parquet": [tables.parquet(table)],
-        "data.arrow": [tables.arrow_file(table), tables.feather(table)],
     }
     found: dict[str, tuple[Write, list[bytes]]] = {
         f"stream {name}": (_streamed(name), seeds) for name, seeds in streams.items()
@@ -32,14 +28,6 @@ def folder_targets() -> dict[str, tuple[Write, list[bytes]]]:
     SEEDS["signed"] = _signed()
     for name, held in SEEDS["signed"].items():
         found[f"decide check {name}"] = (_filed(name), [held])
-    parts: dict[str, list[bytes]] = {
-        "target.yaml": [YAML.encode()],
-        "X.csv": [b"1,2\n2,1\n3,5\n4,2\n5,5\n6,1\n"],
-        "y.pkl": [pickle.dumps(np.array([0, 1, 0, 1, 1, 0]), protocol) for protocol in (2, 4, 5)],
-    }
-    whole = {name: held[-1] for name, held in parts.items()}
-    for name, held in parts.items():
-        found[f"sacro {name}"] = (_sacro(name, whole), held)
     return found
 
 
@@ -73,18 +61,6 @@ def _filed(name: str) -> Write:
             (folder / "signed" / other).write_bytes(data if other == name else held)
         return [["decide", "--check", "signed"], ["decide", "--check", f"signed/{name}"],
                 ["report", "signed/decision.json", "--output", "a.html"]]  # fmt: skip
-
-    return write
-
-
-def _sacro(name: str, whole: dict[str, bytes]) -> Write:
-    """The bytes as one file of a target folder."""
-
-    def write(folder: Path, data: bytes) -> list[str]:
-        (folder / "sacro").mkdir()
-        for other, held in whole.items():
-            (folder / "sacro" / other).write_bytes(data if other == name else held)
-        return ["audit", "sacro", "--model", "ridge", "--alpha", "1"]
 
     return write
 

@@ -83,13 +83,11 @@ WORDS: dict[str, tuple[str, ...]] = {
     "--set": ("n=50", "n=0", "n=-3", "n=nan", "sigma=0", "D=3", "records=1", "m=3", "=", "n=1e400"),
     "--guesses": ("3,3", "0,0", "60,1", "1", "a,b", "-1,2"),
     "--claimed-epsilon": ("1", "0", "nan", "1e300"),
-    "--attacker-models": ("4", "4,16", "0", "3", "1e9"),
     "--after": ("mine.skops", "data.csv", "head.safetensors", "gone.skops"),
     "--before": ("mine.skops", "gone.skops"),
     "--known": ("many.csv", "data.csv", "gone.csv"),
     "--pool": ("many.csv", "data.csv", "gone.csv"),
     "--held-out": ("set.csv", "data.csv", "gone.csv"),
-    "--measure": ("leakscope.measures:auc", "math:sin", "os:system", "a:b"),
     "--try": ("alpha=1,2", "alpha=", "=", "n=1"),
     "--budget": ("0.5", "0", "1", "nan"),
     "--weight-decay": ("0.1", "0", "-1", "nan"),
@@ -154,7 +152,6 @@ BASES: dict[str, list[str]] = {
     "erase people": ["erase", "people", "--record", "p1"],
     "verify people": ["verify", "people", "--models", "20", "--records", "2"],
     "advise people": ["advise", "people", "--target-advantage", "0.5"],
-    "compose": ["compose", "fitted", "fitted2"],
     "measure canaries": ["measure", "--canaries", "canaries.csv"],
     "attack membership of a fit": [
         *("attack", "membership", "ridge", "--alpha", "1", "--pool", "many.csv", "--target", "y"),
@@ -175,10 +172,6 @@ BASES: dict[str, list[str]] = {
         *("attack", "query", "data.csv", "--target", "y", "--record", "1"),
         *("--steps", "3", "--starts", "2"),
     ],
-    "attack influence": [
-        *("attack", "influence", "data.csv", "--target", "y", "--queries", "data.csv"),
-    ],
-    "attack network": ["attack", "network", "set.csv", "--width", "4", "--steps", "20"],
     "attack reconstruct": ["attack", "reconstruct", "net.json", "--margin", "0.5"],
     "attack membership": ["attack", "membership", "net.json", "--queries", "q.csv"],
     "reproduce": ["reproduce", "lood-7"],
@@ -221,22 +214,6 @@ def _file(name: str, *command: str) -> Write:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(data)
         return list(command)
-
-    return write
-
-
-HUGGING_FACE = Path(__file__).resolve().parents[1] / "tests" / "data" / "reference" / "hf_table"
-
-
-def _hugging_face(name: str) -> Write:
-    """The bytes as one file of a Hugging Face dataset on disk."""
-
-    def write(folder: Path, data: bytes) -> list[str]:
-        (folder / "hf").mkdir()
-        for file in HUGGING_FACE.iterdir():
-            (folder / "hf" / file.name).write_bytes(file.read_bytes())
-        (folder / "hf" / name).write_bytes(data)
-        return ["audit", "hf", "--target", "-1", "--id", "name", "--missing", "impute"]
 
     return write
 
@@ -463,10 +440,6 @@ def prepare_seeds() -> dict[str, tuple[Write, list[bytes]]]:
             _file("data.parquet", "audit", "data.parquet", *audit),
             [tables.parquet(table)],
         ),
-        "arrow": (
-            _file("data.arrow", "audit", "data.arrow", *audit),
-            [tables.arrow_file(table), tables.arrow_stream(table), tables.feather(table)],
-        ),
         "npy": (
             _file("data.npy", "audit", "data.npy", "--target", "0"),
             [archives.npy(archives.X), archives.npy(archives.X.astype("f2"))],
@@ -500,10 +473,6 @@ def prepare_seeds() -> dict[str, tuple[Write, list[bytes]]]:
         "network safetensors": (
             _file("w.safetensors", "attack", "membership", "w.safetensors", "--queries", "q.csv"),
             [packed],
-        ),
-        "network onnx": (
-            _file("net.onnx", "attack", "membership", "net.onnx", "--queries", "q.csv"),
-            [documents.onnx_model()],
         ),
         "queries": (
             _file("q.csv", "attack", "membership", "net.json", "--queries", "q.csv"),
@@ -539,8 +508,6 @@ def prepare_seeds() -> dict[str, tuple[Write, list[bytes]]]:
         ),
     }
     targets |= _model_files() | _services() | _labels() | _folders()
-    for file in sorted(HUGGING_FACE.iterdir()):
-        targets[f"hf {file.name}"] = (_hugging_face(file.name), [file.read_bytes()])
     for name in ("result.json", "settings.json", "arrays.npz"):
         targets[f"run {name}"] = (_file(f"run/{name}", "report", "run"), [run[name]])
     gallery = documents._gallery("a.png").encode()
@@ -656,7 +623,6 @@ def _model_files() -> dict[str, tuple[Write, list[bytes]]]:
     import numpy as np
     import skops.io
     from malformed_tables import GOOD
-    from onnx import TensorProto, helper
     from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -665,92 +631,15 @@ def _model_files() -> dict[str, tuple[Write, list[bytes]]]:
     model = make_pipeline(StandardScaler(), Ridge(alpha=1.0)).fit(rows[:, :2], rows[:, 2])
     SEEDS["skops"] = skops.io.dumps(model)
     schema = zipfile.ZipFile(io.BytesIO(SEEDS["skops"])).read("schema.json")
-    plain = Ridge(alpha=1.0).fit(rows[:, :2], rows[:, 2])
-    node = helper.make_node(
-        *("LinearRegressor", ["X"], ["y"]),
-        domain="ai.onnx.ml",
-        coefficients=plain.coef_.tolist(),
-        intercepts=[float(plain.intercept_)],
-    )
-    graph = helper.make_graph(
-        *([node], "mine"),
-        [helper.make_tensor_value_info("X", TensorProto.FLOAT, [None, 2])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None, 1])],
-    )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
-    onnx = helper.make_model(graph, opset_imports=opsets).SerializeToString()
     audit = ("audit", "data.csv", "--target", "y", "--model")
     odds = archives.npy(np.linspace(-3.0, 3.0, 80).reshape(4, 20))
     return {
         "model skops": (_file("mine.skops", *audit, "mine.skops"), [SEEDS["skops"]]),
         "model skops schema": (_skops_schema, [schema]),
-        "model onnx": (_file("mine.onnx", *audit, "mine.onnx"), [onnx]),
-        "model onnx graph": (_odd_graph, [bytes(24), bytes(range(48)), bytes(range(0, 90, 3))]),
         "model skops parts": (_odd_model, [bytes(8), bytes(range(16)), bytes(range(5, 40, 3))]),
         "logits": (_file("models.npz", "measure", "--logits", "models.npz"), [SEEDS["models"]]),
         "logits member": (_odds_member, [odds]),
     }
-
-
-def _odd_graph(folder: Path, data: bytes) -> list[str]:
-    """A graph of a few nodes, with names, shapes and attributes that may not fit together."""
-    import numpy as np
-    from onnx import TensorProto, helper, numpy_helper
-
-    choices = Choices(data)
-    names = ["X", "a", "b", "w", "s", "y", ""]
-    shapes: tuple[tuple[int, ...], ...] = (
-        (2, 1),
-        (2,),
-        (1,),
-        (),
-        (0,),
-        (3,),
-        (2, 2),
-        (1, 2),
-        (2, 1, 1),
-    )
-    held = [
-        numpy_helper.from_array(
-            np.full(
-                choices.pick(shapes), choices.pick((1.0, 0.0, -1.0, np.nan, np.inf)), np.float32
-            ),
-            name,
-        )
-        for name in ("w", "s")
-    ]
-    if not choices.below(8):
-        held[0].data_location = TensorProto.EXTERNAL
-    kinds = ("MatMul", "Add", "Sub", "Div", "Mul", "Gemm", "Relu", "Sigmoid", "Softmax", "Exp")
-    kinds += ("Cast", "Reshape", "Identity", "Constant", "Scaler", "LinearRegressor")
-    kinds += ("LinearClassifier", "ArgMax", "Normalizer", "ZipMap")
-    nodes = []
-    for _ in range(1 + choices.below(4)):
-        kind = choices.pick(kinds)
-        inputs = [choices.pick(names) for _ in range(choices.below(4))]
-        outputs = [choices.pick(names) for _ in range(choices.below(3))]
-        told: dict[str, Any] = {}
-        if kind == "Constant" and choices.below(4):
-            told["value"] = held[0]
-        if kind in ("Scaler", "LinearRegressor", "LinearClassifier"):
-            numbers = ([1.0], [1.0, 2.0], [1.0, 2.0, 3.0], [0.0] * 4)
-            for name in ("offset", "scale", "coefficients", "intercepts"):
-                if choices.below(4):
-                    told[name] = choices.pick(numbers)
-            if choices.below(2):
-                told["classlabels_ints"] = choices.pick(([0, 1], [0], [0, 1, 2]))
-        nodes.append(helper.make_node(kind, inputs, outputs, **told))
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        *(nodes, "mine"),
-        [value("X", TensorProto.FLOAT, [None, 2])],
-        [value("y", TensorProto.FLOAT, [None, 1])],
-        held,
-    )
-    (folder / "mine.onnx").write_bytes(helper.make_model(graph).SerializeToString())
-    if choices.below(3):
-        return ["audit", "data.csv", "--target", "y", "--model", "mine.onnx"]
-    return ["attack", "reconstruct", "mine.onnx", "--margin", "0.5"]
 
 
 def _odd_model(folder: Path, data: bytes) -> list[str]:
@@ -813,37 +702,10 @@ def _labels() -> dict[str, tuple[Write, list[bytes]]]:
 
 
 def _services() -> dict[str, tuple[Write, list[bytes]]]:
-    """The server and the user's training functions."""
+    """The user's training functions."""
     import fuzz_services as services
-    import malformed_archives as archives
-    import malformed_tables as tables
 
-    table = tables.good_table()
-    wanted = [
-        {"example": "iris", "kernel": "rbf", "noise_variance": "0.1"},
-        {"upload": "@", "target": "y", "task": "regression", "missing": "error", "ignore": []},
-        {"upload": "@", "target": "y", "id_column": "a", "task": "classification"},
-    ]
-    raw = (
-        b"GET /?token=TOKEN HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
-        b"POST /api/uploads?name=a.csv HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\na,y\n1,2\n",
-        b"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
-        b"GET / HTTP/1.0\r\nCookie: a=b\r\n\r\nGET / HTTP/1.1\r\n\r\n",
-    )
     return {
-        "serve csv": (services.served_upload(".csv"), [tables.GOOD.encode()]),
-        "serve parquet": (services.served_upload(".parquet"), [tables.parquet(table)]),
-        "serve arrow": (services.served_upload(".arrow"), [tables.arrow_file(table)]),
-        "serve npz": (
-            services.served_upload(".npz"),
-            [archives.npz(X=archives.X, y=archives.Y)],
-        ),
-        "serve audit": (services.served_audit, [json.dumps(w).encode() for w in wanted]),
-        "serve request": (
-            services.served_request,
-            [bytes([i, 0, j, 0, 0, 0]) + b"{}" for i, j in ((0, 0), (2, 1), (2, 2), (0, 3))],
-        ),
-        "serve socket": (services.raw_socket, list(raw)),
         "verify train": (
             services.trained_verification,
             [bytes([0, 0, i, 0, 1, 0, 0, 0, 2, 0, 1, 0, 1, 0, 1, 0]) for i in range(35)],
@@ -856,14 +718,14 @@ def _services() -> dict[str, tuple[Write, list[bytes]]]:
             services.any_model,
             [bytes([i % 4, 0, i, 0, i % 3, 0, i % 4, 0, 0, 0, i % 6, 0]) for i in range(34)],
         ),
-        "compose": (services.composed, [bytes(20), bytes(range(40)), bytes(range(3, 60, 2))]),
+        "erase": (services.erased, [bytes(20), bytes(range(40)), bytes(range(3, 60, 2))]),
         "decide": (services.decided, [bytes(20), bytes(range(40)), bytes(range(3, 60, 2))]),
         "verify models": (services.shadow_verification, [bytes(12), bytes(range(24))]),
     }
 
 
 def _folders() -> dict[str, tuple[Write, list[bytes]]]:
-    """Filed records, streamed files and folders of SACRO-ML."""
+    """Filed records and streamed files."""
     from fuzz_folders import folder_targets
 
     return folder_targets()

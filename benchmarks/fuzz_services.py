@@ -1,215 +1,16 @@
-"""What is fuzzed beside files and command lines: the server, and training functions of a user's.
+"""Training functions of a user's, models, and runs with odd values, for the fuzzer.
 
-The server is asked in two ways: the application itself, in this process (uploads, requests, audits
-and their pages), and ``leakscope serve`` as a process of its own, over a socket and with bytes that
-may be no HTTP.  A training function comes from a list of those that a user may write by mistake;
-the bytes choose it and the options of ``verify`` beside it.
+A training function comes from a list of those that a user may write by mistake; the bytes choose it
+and the options of ``verify`` beside it.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import functools
 import importlib
 import itertools
 import json
 import os
-import re
-import signal
-import socket
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-ODD_HEADERS = (
-    *({}, {}, {}, {"origin": "http://evil.example"}, {"origin": "null"}, {"host": "evil.example"}),
-    *({"content-length": "5"}, {"content-length": "x"}, {"content-length": "-1"}, {"cookie": "a"}),
-    *({"cookie": ""}, {"content-type": "multipart/form-data"}, {"transfer-encoding": "chunked"}),
-    *({"range": "bytes=0-3"}, {"if-none-match": "*"}, {"accept": "\xff"}, {"x": "y" * 9000}),
-)
-PATHS = (
-    *("/", "/api/jobs", "/api/uploads", "/api/jobs/{job}", "/jobs/{job}", "/jobs/{job}/report"),
-    *("/api/jobs/{job}/give-up", "/static/page.js", "/static/page.css", "/static/vega.js"),
-    *("/jobs/{job}/report?redact", "/jobs/{job}/report?download", "/api/uploads?name=a.csv"),
-    *("/static/..%2f..%2fetc%2fpasswd", "/jobs/%00", "/api/jobs/" + "a" * 3000, "//", "/?token=x"),
-    *("/api/uploads?name=", "/api/uploads?name=%ff.csv", "/api/uploads?name=../a.csv", "/\u202e"),
-)
-METHODS = ("GET", "GET", "POST", "POST", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "X")
-# 431 and 505 are uvicorn's own.
-ANSWERS = {200, 201, 206, 303, 304, 307, 400, 403, 404, 405, 411, 413, 416, 421, 429, 431, 501, 505}
-LONGEST_SECONDS = 60.0
-
-_House = tuple[Any, dict[str, Any]]
-
-
-@functools.cache
-def _house() -> _House:
-    """The application with a client that is let in, for as long as this process lives."""
-    from starlette.testclient import TestClient
-
-    from leakscope.serving import Limits
-    from leakscope.serving.application import application
-    from leakscope.serving.audit_job import run_audit
-    from leakscope.serving.security import Access
-    from leakscope.subjects.process import choices
-
-    choices.COMPARED_UP_TO = 1  # audits under other kernels take seconds and are not asked
-    access = Access(port=8000)
-    folder = Path(tempfile.mkdtemp(prefix="leakscope-fuzz-serve-"))
-    limits = Limits(upload_bytes=200_000, table_bytes=200_000_000)
-    client = TestClient(
-        application(access, folder, limits, run=run_audit), base_url="http://127.0.0.1:8000"
-    )
-    client.__enter__()
-    client.headers["origin"] = "http://127.0.0.1:8000"
-    assert client.get("/", params={"token": access.token}).status_code == 200
-    return client, {"job": "none"}
-
-
-def served_upload(suffix: str) -> Callable[[Path, bytes], Callable[[], str | None]]:
-    """The bytes as an upload; what is taken is audited as the page would offer."""
-
-    def write(_: Path, data: bytes) -> Callable[[], str | None]:
-        def ask() -> str | None:
-            client, _ = _house()
-            name = f"data{suffix}"
-            answer = client.post("/api/uploads", params={"name": name}, content=data)
-            if answer.status_code != 200:
-                return _problem(answer)
-            told = answer.json()
-            wanted = {**told["offered"], "upload": told["upload"]}
-            return _audited(client, json.dumps(wanted).encode())
-
-        return ask
-
-    return write
-
-
-def served_audit(_: Path, data: bytes) -> Callable[[], str | None]:
-    """The bytes as the request for an audit; ``@`` stands for a file that is held."""
-
-    def ask() -> str | None:
-        from malformed_tables import GOOD
-
-        client, _ = _house()
-        body = data
-        if b"@" in data:
-            told = client.post("/api/uploads", params={"name": "a.csv"}, content=GOOD.encode())
-            body = data.replace(b"@", told.json()["upload"].encode())
-        # Those take half a minute each.
-        return _audited(client, body.replace(b"digits", b"iris").replace(b"breast_cancer", b"wine"))
-
-    return ask
-
-
-def _audited(client: Any, body: bytes) -> str | None:
-    answer = client.post("/api/jobs", content=body)
-    if answer.status_code != 201:
-        return _problem(answer)
-    job = answer.json()["job"]
-    _house()[1]["job"] = job
-    until = time.monotonic() + LONGEST_SECONDS
-    while True:
-        told = client.get(f"/api/jobs/{job}").json()
-        if told["state"] not in ("waiting", "running"):
-            break
-        if time.monotonic() > until:
-            return "an audit that does not end"
-        time.sleep(0.01)
-    if told["state"] == "failed":
-        sentence = told["problem"]
-        unforeseen = "unforeseen" in sentence or not sentence.endswith((".", "?"))
-        return f"a failed audit says {sentence[:60]!r}" if unforeseen else None
-    for path in (f"/jobs/{job}", f"/jobs/{job}/report", f"/jobs/{job}/report?redact"):
-        page = client.get(path)
-        if page.status_code != 200:
-            return f"{path} of a finished audit has status {page.status_code}"
-    return None
-
-
-def served_request(_: Path, data: bytes) -> Callable[[], str | None]:
-    """A method, a path and headers by the first bytes, the others as the body."""
-    from fuzz_inputs import Choices
-
-    choices = Choices(data)
-    method, path, headers = choices.pick(METHODS), choices.pick(PATHS), choices.pick(ODD_HEADERS)
-
-    def ask() -> str | None:
-        client, held = _house()
-        where = path.replace("{job}", held["job"])
-        sent = {name: value.encode("latin-1") for name, value in headers.items()}
-        with contextlib.suppress(UnicodeEncodeError):  # no URL for the client itself
-            return _problem(
-                client.request(method, where, content=choices.rest() or None, headers=sent)
-            )
-        return None
-
-    return ask
-
-
-def _problem(answer: Any) -> str | None:
-    if answer.status_code not in ANSWERS:
-        return f"the server answered {answer.status_code}"
-    if answer.status_code in (400, 413, 429) and answer.headers.get("content-type", "").endswith(
-        "json"
-    ):
-        sentence = answer.json()["error"]
-        if not sentence.endswith((".", "?")) or "Traceback" in sentence:
-            return f"no sentence: {sentence[:60]!r}"
-    return None
-
-
-@functools.cache
-def _process() -> tuple[subprocess.Popen[str], int, str, Path]:
-    """``leakscope serve``, which ends with this process."""
-    folder = Path(tempfile.mkdtemp(prefix="leakscope-fuzz-socket-"))
-    errors = folder / "stderr.txt"
-    die = ctypes.CDLL(None).prctl
-    with errors.open("w") as stream:
-        process = subprocess.Popen(
-            [sys.executable, "-W", "default", "-m", "leakscope", "serve"],
-            stdout=subprocess.PIPE,
-            stderr=stream,
-            text=True,
-            env={**os.environ, "TMPDIR": str(folder)},
-            preexec_fn=lambda: die(1, signal.SIGTERM),  # PR_SET_PDEATHSIG
-        )
-    assert process.stdout is not None
-    found = re.search(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", process.stdout.readline())
-    assert found is not None
-    return process, int(found[1]), found[2], errors
-
-
-def raw_socket(_: Path, data: bytes) -> Callable[[], str | None]:
-    """The bytes as they are, to a server in a process of its own; TOKEN becomes its token."""
-
-    def ask() -> str | None:
-        process, port, token, errors = _process()
-        with contextlib.closing(socket.create_connection(("127.0.0.1", port), timeout=5.0)) as one:
-            with contextlib.suppress(OSError):
-                one.sendall(data.replace(b"TOKEN", token.encode()))
-                one.shutdown(socket.SHUT_WR)
-            answer = b""
-            with contextlib.suppress(OSError):
-                while chunk := one.recv(65536):
-                    answer += chunk
-        if process.poll() is not None:
-            return f"the server ended with status {process.returncode}"
-        if said := errors.read_text(errors="replace"):
-            errors.write_text("")
-            return f"the server said on stderr: {said.strip().splitlines()[-1][:80]}"
-        status = re.match(rb"HTTP/1\.[01] (\d+)", answer)
-        if status is not None and int(status[1]) not in ANSWERS:
-            return f"the server answered {int(status[1])} over a socket"
-        return None
-
-    return ask
-
 
 TRAINERS = {
     "mean": "return lambda Q: np.full(len(Q), np.mean(y))",
@@ -407,7 +208,6 @@ def any_model(folder: Path, data: bytes) -> list[list[str]]:
             ["report", "of"],
             ["verify", "of", "--models", "20", "--records", "2"],
             ["decide", "of", "--threshold-tpr", "0.1"],
-            ["compose", "of", "fitted"],
             ["erase", "of", "--record", choices.pick(("1", "p1", "0", "x")), "--save", "w.skops"],
             ["advise", "of", "--target-advantage", "0.5"],
         )
@@ -415,9 +215,9 @@ def any_model(folder: Path, data: bytes) -> list[list[str]]:
     return [line, more]
 
 
-def composed(folder: Path, data: bytes) -> list[list[str]]:
-    """``compose`` and ``erase`` of runs whose results have odd values."""
-    from fuzz_inputs import ODD_NUMBERS, Choices, spoilt
+def erased(folder: Path, data: bytes) -> list[list[str]]:
+    """``erase`` of a run whose result has odd values."""
+    from fuzz_inputs import Choices, spoilt
 
     choices = Choices(data)
     name = choices.pick(("fitted", "fitted2", "people"))
@@ -426,13 +226,9 @@ def composed(folder: Path, data: bytes) -> list[list[str]]:
     if choices.below(5):
         spoilt(document, choices)
         file.write_text(json.dumps(document))
-    others = [choices.pick(("fitted", "fitted2", "people", "run", "model")) for _ in range(2)]
-    line = ["compose", name, *others[: 1 + choices.below(2)]]
-    if not choices.below(3):
-        line += ["--budget", choices.pick(ODD_NUMBERS)]
-    erased = ["erase", name, "--record", choices.pick(("1", "p1", "29", "30", "-1", ""))]
-    erased += choices.pick(([], ["--after", "mine.skops"], ["--save", "made.skops"]))
-    return [line, erased]
+    line = ["erase", name, "--record", choices.pick(("1", "p1", "29", "30", "-1", ""))]
+    line += choices.pick(([], ["--after", "mine.skops"], ["--save", "made.skops"]))
+    return [line]
 
 
 def users_own(problem: BaseException, folder: Path) -> bool:

@@ -28,9 +28,9 @@ from sklearn.neural_network import MLPClassifier
 from leakscope import fitted
 from leakscope.fitted.fitted_laws import NEAREST, OF_SHIFT
 from leakscope.fitted.heads import described_by
-from leakscope.fitted.losses import own_log_odds
 from leakscope.fitted.shadow import ShadowScores, check_against_shadows
 from leakscope.measures import advantage, tpr_at_fpr
+from leakscope.single_fit.losses import label_log_odds
 
 DATA = Path(os.environ.get("LEAKSCOPE_DATA", "../shared/data"))
 DECAYS = (1e-3, 1e-2)
@@ -187,7 +187,7 @@ def adam(models: int) -> None:
             inside[number] = np.random.default_rng(number).random(len(y)) < 0.5
             part = inside[number]
             there = recipe(E[part], y[part], number, epochs, decay)
-            scores[number] = own_log_odds(rows @ there, y.astype(np.float64))
+            scores[number] = label_log_odds(rows @ there, y.astype(np.float64))
         shadows = ShadowScores(scores, inside)
         check = check_against_shadows(laws, shadows)
         mean_in, _, mean_out, _ = shadows.moments()

@@ -5,8 +5,7 @@
     python benchmarks/retraining_lood.py --digits              # scikit-learn's digits 3 and 8
 
 Predicted: the laws of ``lood.all_records`` with the NNGP kernel of the network's own depth and
-activation, at several noise variances, and the law of wide networks trained by gradient flow
-(``kernels.trained_ensemble``, with a ridge for training that stops).  Measured: networks trained by
+activation, at several noise variances.  Measured: networks trained by
 SGD with all records and without each of the chosen ones.  Beside them influence functions and
 TracIn, and the seconds of each.  ``--run`` names a directory; started again, finished cells are not
 repeated.  Records are chosen by strata of predicted AUC, in an order drawn at random, so that a run
@@ -28,9 +27,8 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 import jax
 import numpy as np
 
-from leakscope import kernels, measures
+from leakscope import kernels
 from leakscope._numerics.keys import Key
-from leakscope.laws import LawPair, Normal
 from leakscope.running.cell_store import open_cells
 from leakscope.verifying import (
     DenseNetwork,
@@ -44,8 +42,8 @@ from leakscope.verifying import (
     retrain,
     trac_in,
 )
-from leakscope.verifying.experiments.influence import tangent_products
-from papers.lood_networks import Predicted, by_process, learning_rate
+from leakscope.verifying.influence import tangent_products
+from papers.lood_networks import by_process, learning_rate
 
 NOISES = (0.001, 0.01, 0.05, 0.2, 1.0)
 CHOSEN_AT = 0.05
@@ -71,31 +69,6 @@ def digits(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     rows = np.random.default_rng(seed).permutation(rows)[:n]
     x = x[rows]
     return (x - x.mean()) / x.std(), np.where(labels[rows] == 3, -1.0, 1.0)
-
-
-def by_ensemble(
-    K: np.ndarray, T: np.ndarray, y: np.ndarray, records: np.ndarray, ridge: float
-) -> Predicted:
-    """The law of wide networks trained by gradient flow, with and without each record."""
-    # Row i of the inverse has the weights with record i and, as leave-one-out always does, those
-    # without it; kernels.trained_ensemble is the same from two solves per record.
-    inverse, found = np.linalg.inv(T + ridge * np.eye(len(y))), []
-    for i in records:
-        here, rest = -ridge * inverse[i], -inverse[i] / inverse[i, i]
-        here[i] += 1.0
-        rest[i] = 0.0
-        for weights in (here, rest):
-            variance = K[i, i] + weights @ K @ weights - 2.0 * weights @ K[i]
-            found.append((weights @ y, max(variance, 1e-300) ** 0.5))
-    mean, sigma = np.array(found).reshape(len(records), 2, 2).transpose(2, 1, 0)
-    pair = LawPair(Normal(mean[0], sigma[0]), Normal(mean[1], sigma[1]))
-    return Predicted(
-        np.asarray(measures.auc(pair)),
-        np.asarray(measures.kl(pair)),
-        mean[0] - mean[1],
-        sigma[0],
-        sigma[1],
-    )
 
 
 def seconds_of(task):
@@ -193,9 +166,6 @@ class Study:
         header("Fig. 1(b): AUC")
         for noise, found in self.at.items():
             row(f"NNGP, noise {noise:g}", found.auc[rows], self.auc, self.low, self.high)
-        ensembles = {r: self.ensemble(r) for r in (0.3, 3.0, 30.0)}
-        for ridge, found in ensembles.items():
-            row(f"gradient flow, ridge {ridge:g}", found.auc, self.auc, self.low, self.high)
         header("KL predicted, against measured AUC")
         row("KL, noise 0.05", self.at[0.05].kl[rows], self.auc, self.low, self.high)
         header("Fig. 1(c): prediction difference, towards the label")
@@ -203,8 +173,6 @@ class Study:
         towards = self.y[rows]
         for noise, found in self.at.items():
             row(f"NNGP, noise {noise:g}", towards * found.shift[rows], self.shift, *ends)
-        for ridge, found in ensembles.items():
-            row(f"gradient flow, ridge {ridge:g}", towards * found.shift, self.shift, *ends)
         seconds = self.baselines(towards, ends)
         header("mean distance (half the squared difference)")
         ends = (
@@ -220,11 +188,6 @@ class Study:
             f"retraining the checked records took {self.seconds / self.analytic:.0f} times the "
             f"analytic route for all; a record, {each / (self.analytic / n):.0f} times"
         )
-
-    def ensemble(self, ridge: float) -> Predicted:
-        if not hasattr(self, "T"):
-            self.T = self.kernel.ntk(self.X)
-        return by_ensemble(self.K, self.T, self.y, self.records, ridge)
 
     def baselines(self, towards: np.ndarray, ends) -> tuple[float, float]:
         o, rows = self.options, self.records

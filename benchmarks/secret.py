@@ -31,7 +31,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from leakscope import fitted, measures
 from leakscope.fitted import secret
-from leakscope.fitted.problem import ConvexProblem
+from leakscope.single_fit.problem import ConvexProblem
 
 HEART = [
     "age", "sex", "cp", "trestbps", "chol", "fbs", "restecg", "thalach", "exang", "oldpeak",

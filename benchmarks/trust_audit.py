@@ -724,13 +724,13 @@ def exact_groups(case: Case, kernel: dict[str, Any]) -> list[tuple[float, float]
 
 
 def by_digits(setting: Setting) -> Found:
-    """A Gaussian process, in memory or of files, against 50 digits."""
+    """A Gaussian process against 50 digits."""
     case, start = setting.case(), time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        told, trusted, kernel = (_streamed if setting.kind == "stream" else _process)(case)
+        told, trusted, kernel = _process(case)
     seconds = time.perf_counter() - start
-    standard = setting.kind == "stream" or case.options.get("standardised", False)
+    standard = case.options.get("standardised", False)
     with mpmath.workdps(DIGITS):
         if case.groups is not None:
             truth = np.array(exact_groups(case, kernel))
@@ -777,37 +777,10 @@ def _described(audit: Any, case: Case) -> dict[str, Any]:
     return told
 
 
-def _streamed(case: Case) -> tuple[dict[str, FloatArray], NDArray[np.bool_], dict[str, Any]]:
-    import pandas as pd
-
-    from leakscope.settings import AuditSettings
-    from leakscope.subjects.stream.passes import audit_streamed
-    from leakscope.subjects.stream.subject import Stream
-
-    with tempfile.TemporaryDirectory() as folder:
-        frame = pd.DataFrame(case.X).rename(columns=str).assign(y=case.y)
-        frame.to_parquet(f"{folder}/d.parquet")
-        settings = AuditSettings(kernel="linear", noise_variance=case.options["noise_variance"])
-        audit = audit_streamed(
-            f"{folder}/d.parquet",
-            directory=f"{folder}/run",
-            settings=settings,
-            target="y",
-            task="regression",
-        )
-        blocks = list(Stream(audit, Path(folder) / "run").blocks())
-        found = [block.measures() for block in blocks]
-    told = {
-        "advantage": np.concatenate([each["advantage"] for each in found]),
-        "tpr": np.concatenate([each["tpr_at_fpr_0_01"] for each in found]),
-    }
-    return told, np.concatenate([block.trusted for block in blocks]), _described(audit, case)
-
-
 def one(setting: Setting, models: int | None, cache: Path) -> Found:
     """A setting; one that is refused has nothing that is trusted."""
     try:
-        if setting.kind not in ("process", "stream"):
+        if setting.kind != "process":
             return by_counting(setting, models, cache)
         return by_digits(setting)
     except leakscope.InputError as error:
@@ -843,7 +816,6 @@ def page(results: dict[str, Any]) -> str:
         "people": "People",
         "training": "Trainings",
         "process": "Gaussian processes",
-        "stream": "Streamed files",
     }
     held_out = {setting.name for setting in SETTINGS if setting.held_out}
     for kind, words in kinds.items():

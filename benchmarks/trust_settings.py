@@ -60,7 +60,7 @@ from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 FloatArray = NDArray[np.float64]
-Kind = Literal["fit", "paired", "people", "training", "process", "stream"]
+Kind = Literal["fit", "paired", "people", "training", "process"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -1005,15 +1005,17 @@ SETTINGS: tuple[Setting, ...] = (
         inducing=10)),
     Setting("standardised column of 1e-200", "process", "odd scales", _process(
         _tiny, kernel=("linear", 1.0), noise_variance=0.1, standardised=True)),
-    Setting("files, nothing odd", "stream", "none", _process(
-        lambda rng: regression(rng, 120, 5), noise_variance=0.1)),
-    Setting("files, categories of two", "stream", "rare categories", _process(
-        _rare_columns, noise_variance=0.01)),
-    Setting("files, a column of 1e-200", "stream", "odd scales", _process(
-        _tiny, noise_variance=0.1)),
-    Setting("files, heavy tails", "stream", "heavy tails", _process(_far, noise_variance=0.1)),
-    Setting("files, every record twice, noise 1e-9", "stream", "duplicates", _process(
-        _twin_rows, noise_variance=1e-9)),
+    Setting("files, nothing odd", "process", "none", _process(
+        lambda rng: regression(rng, 120, 5), kernel=("linear", 1.0), noise_variance=0.1,
+        standardised=True)),
+    Setting("files, categories of two", "process", "rare categories", _process(
+        _rare_columns, kernel=("linear", 1.0), noise_variance=0.01, standardised=True)),
+    Setting("files, a column of 1e-200", "process", "odd scales", _process(
+        _tiny, kernel=("linear", 1.0), noise_variance=0.1, standardised=True)),
+    Setting("files, heavy tails", "process", "heavy tails", _process(
+        _far, kernel=("linear", 1.0), noise_variance=0.1, standardised=True)),
+    Setting("files, every record twice, noise 1e-9", "process", "duplicates", _process(
+        _twin_rows, kernel=("linear", 1.0), noise_variance=1e-9, standardised=True)),
     Setting("people, one label in thirty, logistic", "people", "imbalance", _of_people(
         LogisticRegression(C=1.0), lambda rng: _few_positives(rng, 240, 4, 8), shadows=4000,
         fits=logistic_fits(1.0)), held_out=True),

@@ -188,7 +188,7 @@ TEXT = """\
 
 {seeds} seeds of `leakscope.verify(audit, models=...)` each; {minutes:.0f} minutes of one core. In
 how many of them a check differs, and then in how many a warning says that all records lean to one
-side. Ten records are checked, and all together: 22 numbers. One false alarm in a hundred
+side. Ten records are checked, and all together: 23 numbers. One false alarm in a hundred
 verifications is promised.
 
 {right}

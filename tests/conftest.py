@@ -35,8 +35,8 @@ REQUIRE_ALL = "LEAKSCOPE_REQUIRE_ALL"
 COMPONENTS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("chromium",), "apt-get install chromium"),
     (("torch",), "pip install torch (the CPU build is enough)"),
-    (("mlflow",), "pip install mlflow-skinny"),
-    (("playwright", "distributed", "dask", "polars", "PIL", "safetensors", "onnx", "cvxpy"),
+    (("playwright", "distributed", "dask", "polars", "PIL", "safetensors", "cvxpy",
+      "lightgbm", "xgboost"),
      "pip install 'leakscope[test]'"),
 )  # fmt: skip
 
@@ -115,6 +115,24 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     ]
     if said:
         terminalreporter.write_line(f"Skipped: {'; '.join(said)}.")
+    _frozen_numbers(terminalreporter)
+
+
+def _frozen_numbers(terminalreporter: Any) -> None:
+    """How far the numbers of tests/reference/frozen.npz moved, by engine."""
+    reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
+    rows = [dict(report.user_properties).get("frozen") for report in reports]
+    largest: dict[str, tuple[float, float]] = {}
+    for row in filter(None, rows):
+        share, apart = largest.get(row["engine"], (0.0, 0.0))
+        largest[row["engine"]] = (max(share, row["share"]), max(apart, row["difference"]))
+    if largest:
+        said = [f"{name} {apart:.1e} ({share:.2g})" for name, (share, apart) in largest.items()]
+        before, now, new = (sum(row["confirmed"][i] for row in rows if row) for i in range(3))
+        terminalreporter.write_line(
+            f"Frozen numbers, largest difference (share of what is tolerated): {', '.join(said)}. "
+            f"Confirmed: {before:,} frozen, {now:,} now, {new:,} of them new."
+        )
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -46,7 +46,6 @@ PEERS = (
     ("loss of one model", (1,)),
     ("kernel, rbf", (0,)),
     ("kernel, linear", (0,)),
-    ("kernel, tangent", (0,)),
 )
 
 

@@ -117,7 +117,6 @@ def kernel_leakage(records: Records) -> tuple[tuple[str, np.ndarray, float], ...
     matrices = {
         "rbf": kernels.rbf(median_length_scale(X)),
         "linear": kernels.linear(),
-        "tangent": kernels.nngp(depth=2).ntk,
     }
     found = []
     for name, kernel in matrices.items():

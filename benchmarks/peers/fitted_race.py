@@ -25,10 +25,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from leakscope import attacking, fitted, measures
-from leakscope.fitted.losses import LOSSES, softmax
-from leakscope.fitted.optimum import spd_inverse, weighted_gram
-from leakscope.fitted.responses import DenseSoftmax
 from leakscope.laws import LawPair, Normal
+from leakscope.single_fit.laws import Score
+from leakscope.single_fit.optimum import newton
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks" / "peers.md"
 MARK = "## Fitted models: shadow models against formulas\n"
@@ -70,29 +69,14 @@ def advantage(mean_in: Any, sd_in: Any, mean_out: Any, sd_out: Any) -> Any:
 def formulas(estimator: Any, X: Any, y: Any) -> Iterator[tuple[str, Any]]:
     """Plain influence, approximate leave-one-out and leverage of the released fit."""
     problem = fitted.from_sklearn(estimator, X, y).problems[0]
-    assert problem.X is not None
-    assert problem.coefficients is not None
-    z, penalty = problem.X @ problem.coefficients, problem.penalty_at(1.0)
-    if problem.loss == "softmax":
-        p = softmax(z)
-        codes = problem.y.astype(int)
-        force = p - np.eye(problem.classes)[codes]
-        c = p[:, :, None] * np.eye(problem.classes) - p[:, :, None] * p[:, None, :]
-        g = DenseSoftmax.at(problem.X, penalty, c, "softmax").leverage
-        others = np.where(np.eye(problem.classes)[codes] > 0, -np.inf, z)
-        towards = np.eye(problem.classes)[codes] - softmax(others)
-        plain = np.einsum("ic,icd,id->i", towards, g, force)
-        reply = np.linalg.solve(np.eye(problem.classes) - g @ c, g)
-        refit = np.einsum("ic,icd,id->i", towards, reply, force)
-        leverage = np.einsum("icd,icd->i", g, c)
-    else:
-        loss = LOSSES[problem.loss]
-        force, h = loss.force(z, problem.y), loss.curvature(z, problem.y)
-        hessian = weighted_gram(problem.X, h)
-        hessian[np.diag_indices_from(hessian)] += penalty
-        g = np.einsum("ij,ij->i", problem.X @ spd_inverse(hessian, "model"), problem.X)
-        leverage = h * g
-        plain, refit = g * force, g * force / (1.0 - leverage)
+    fit = newton(problem, most_steps=0)
+    stack, c, force = fit.response.route.stacks[0], fit.curvatures[0], fit.forces[0]
+    towards = Score.of(problem.records).gradients(stack, fit.predictions[0])[:, 0]
+    g = fit.response.leverage()[0]
+    slack = fit.response.slack([g], [c])[0]
+    plain = np.einsum("ic,icd,id->i", towards, g, force)
+    refit = np.einsum("ic,icd,id->i", towards, np.linalg.solve(slack, g), force)
+    leverage = np.einsum("icd,icd->i", g, c)
     yield "plain influence function", np.abs(plain)
     yield "approximate leave-one-out", np.abs(refit)
     yield "generalised leverage score", leverage

@@ -27,25 +27,21 @@ if TYPE_CHECKING:
     from leakscope.advising import AuditTarget
     from leakscope.advising.advise import advise
     from leakscope.attacking import (
-        attack_influence,
         attack_membership,
-        attack_network,
         attack_query,
         attack_reconstruct,
     )
     from leakscope.auditing import audit_frame
     from leakscope.auditing.audit import audit
     from leakscope.comparing import compare
-    from leakscope.composing import compose
     from leakscope.deciding.decide import decide
     from leakscope.erasing.erase import erase
     from leakscope.errors import InputError
-    from leakscope.estimators import AuditedClassifier, AuditedRegressor, LeakageAuditor
+    from leakscope.estimators import AuditedClassifier, AuditedRegressor
     from leakscope.measuring.measure import measure
     from leakscope.planning import plan_lasso, plan_linear, plan_network
     from leakscope.reporting import report
     from leakscope.results.audit import Audit
-    from leakscope.serving import serve
     from leakscope.verifying.verify import verify
 
     __version__: str
@@ -56,12 +52,9 @@ __all__ = [
     "AuditedClassifier",
     "AuditedRegressor",
     "InputError",
-    "LeakageAuditor",
     "__version__",
     "advise",
-    "attack_influence",
     "attack_membership",
-    "attack_network",
     "attack_query",
     "attack_reconstruct",
     "audit",
@@ -83,7 +76,6 @@ __all__ = [
     "plan_network",
     "report",
     "results",
-    "serve",
     "verify",
 ]
 
@@ -93,7 +85,6 @@ _ROOMS = (
     "attacking",
     "auditing",
     "comparing",
-    "composing",
     "data",
     "deciding",
     "erasing",
@@ -111,7 +102,6 @@ _ROOMS = (
     "reporting",
     "results",
     "running",
-    "serving",
     "settings",
     "subjects",
     "verifying",
@@ -122,17 +112,14 @@ _NAMES = {
     "AuditedClassifier": "leakscope.estimators",
     "AuditedRegressor": "leakscope.estimators",
     "InputError": "leakscope.errors",
-    "LeakageAuditor": "leakscope.estimators",
     "advise": "leakscope.advising",
-    "attack_influence": "leakscope.attacking",
     "attack_membership": "leakscope.attacking",
-    "attack_network": "leakscope.attacking",
     "attack_query": "leakscope.attacking",
     "attack_reconstruct": "leakscope.attacking",
     "audit": "leakscope.auditing",
     "audit_frame": "leakscope.auditing",
     "compare": "leakscope.comparing",
-    "compose": "leakscope.composing",
+    "compose": "leakscope.laws",
     "decide": "leakscope.deciding",
     "erase": "leakscope.erasing",
     "measure": "leakscope.measuring",
@@ -140,7 +127,6 @@ _NAMES = {
     "plan_linear": "leakscope.planning",
     "plan_network": "leakscope.planning",
     "report": "leakscope.reporting",
-    "serve": "leakscope.serving",
     "verify": "leakscope.verifying",
 }
 

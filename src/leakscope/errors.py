@@ -26,9 +26,11 @@ class Where:
 
 # What a parameter of Python is called where its option is not called the same.
 IN_PYTHON = {"group": "groups", "id": "record_ids", "no-sensitivity": "sensitivity=False"}
+# And where columns of a table are named.
+OF_TABLES = {**IN_PYTHON, "group": "group_column", "id": "id_column"}
 
 
-def in_python(text: str) -> str:
+def in_python(text: str, names: Mapping[str, str] = IN_PYTHON) -> str:
     """A sentence that names options of the command line, with the names that Python has.
 
     Examples
@@ -44,9 +46,7 @@ def in_python(text: str) -> str:
     text = re.sub(r"--task (classification|regression)", r'task="\1"', text)
     return re.sub(
         r"(?<![\w-])--([A-Za-z][\w-]*)( (?=\d))?",
-        lambda found: (
-            IN_PYTHON.get(found[1], found[1].replace("-", "_")) + ("=" if found[2] else "")
-        ),
+        lambda found: names.get(found[1], found[1].replace("-", "_")) + ("=" if found[2] else ""),
         text,
     )
 
@@ -105,8 +105,6 @@ EXTRAS: Mapping[str, tuple[str, str]] = {
     "distributed": ("Dask", "dask"),
     "h11": ("h11", "web"),
     "jax": ("JAX", "jax"),
-    "mlflow": ("MLflow", "mlflow"),
-    "onnx": ("onnx", "models"),
     "optax": ("optax", "jax"),
     "pyarrow": ("pyarrow", "parquet"),
     "safetensors": ("safetensors", "models"),
@@ -152,12 +150,12 @@ def required(library: str, what: str) -> Any:
 
 
 @contextmanager
-def told_in_python() -> Iterator[None]:
+def told_in_python(names: Mapping[str, str] = IN_PYTHON) -> Iterator[None]:
     """Errors of what was asked in Python speak of its parameters, not of options."""
     try:
         yield
     except InputError as error:
-        if in_python(str(error)) == str(error):
+        told = in_python(str(error), names)
+        if told == str(error):
             raise
-        told = in_python(str(error))
         raise InputError(told, where=error.where, option=error.option) from error

@@ -12,7 +12,7 @@ import leakscope
 from leakscope.advising import AuditTarget, advise
 from leakscope.auditing.audit import audit_subject
 from leakscope.errors import InputError
-from leakscope.laws import Bernoulli, Provenance
+from leakscope.laws import Discrete, Provenance
 from leakscope.results import ExaminedModel, Trust
 from leakscope.results.document import DatasetEntry
 from leakscope.results.kinds import KINDS, register
@@ -57,8 +57,8 @@ class Neighbours(Subject):
         return PairLaws(
             trust=Trust.checked("the neighbours were counted", np.full(len(self.y), True)),
             provenance=Provenance(question="leave_one_out", observes="label"),
-            member=Bernoulli(self.shares(everybody, everybody, 0)),
-            nonmember=Bernoulli(self.shares(everybody, everybody, 1)),
+            member=Discrete.of_label(self.shares(everybody, everybody, 0)),
+            nonmember=Discrete.of_label(self.shares(everybody, everybody, 1)),
         )
 
     def changes(self, wanted: Any) -> Sequence[Change]:
@@ -104,7 +104,7 @@ TARGET = AuditTarget("advantage", 0.08)
 
 def worst(subject: Neighbours) -> float:
     pair = subject.laws(Stages()).pair()
-    return float(np.max(np.abs(pair.member.probability - pair.nonmember.probability)))
+    return float(np.max(np.abs(pair.member.probabilities - pair.nonmember.probabilities)))
 
 
 def test_a_knob_alone_gets_advice_without_a_price(points) -> None:

@@ -236,9 +236,11 @@ def trained(folder: Path) -> list[str]:
 def test_the_last_step_of_a_pipeline_is_proposed_first() -> None:
     """It was --try memory=..., the first parameter of any pipeline."""
     pipeline = make_pipeline(StandardScaler(), RandomForestClassifier(n_estimators=5))
-    found = options_of(training_of(pipeline, "classification", None))
+    training = training_of(pipeline, "classification", None)
+    found = options_of(training)
     assert next(iter(found)).startswith("randomforestclassifier__")
-    assert found == pipeline.get_params()
+    assert found == training.subject.get_params()
+    assert found.keys() == pipeline.get_params().keys()
 
 
 def test_a_run_is_advised_and_nothing_is_trained_twice(run: Path, capsys) -> None:

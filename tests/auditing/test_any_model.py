@@ -260,7 +260,7 @@ def test_decision_values_are_scores(model, classes):
     kept = np.isin(YW, np.arange(classes))
     X, y = StandardScaler().fit_transform(XW[kept]), YW[kept]
     training, rows = training_of(model, "classification", None), np.arange(len(y)) % 2 == 0
-    scores, _ = training.scores(X, y, rows, seed=0)
+    scores = training.scores(X, y, rows, seed=0)[0].scores
     fit = training._trained(X[rows], y[rows], 0)
     values = fit.decision_function(X)
     values = np.column_stack([np.zeros(len(y)), values]) if classes == 2 else values

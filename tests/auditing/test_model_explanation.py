@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import leakscope
 from leakscope import data, fitted, measures
-from leakscope.fitted.cavity import neighbours_of
+from leakscope.fitted.people import neighbours_of
 from leakscope.settings import AuditSettings, ModelSettings
 from tests.audits import model_audit
 

@@ -8,7 +8,6 @@ from sklearn.linear_model import Ridge
 
 import leakscope
 from leakscope import auditing, measures
-from leakscope.cli import main
 
 # Few records: some laws are not trusted, which is not what is looked at here.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -85,19 +84,3 @@ def test_other_rates_and_seeds():
     few = [leakscope.audit(X, Y, train=Ridge(), models=4, seed=seed) for seed in (1, 1, 2)]
     assert np.array_equal(few[0].advantage, few[1].advantage)
     assert not np.array_equal(few[0].advantage, few[2].advantage)
-
-
-def test_on_the_command_line(tmp_path, monkeypatch, capsys):
-    (tmp_path / "own_lift.py").write_text(
-        "from leakscope import measures\n\n\n"
-        "def lift(pair):\n    return measures.tpr_at_fpr(pair, 0.01) / 0.01\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    words = ["audit", "--example", "diabetes", "--run-dir", "run", "--top", "2"]
-    assert main([*words, "--measure", "own_lift:lift", "--fail-above", "lift=6"]) == 3
-    told = capsys.readouterr()
-    assert "lift" in told.out
-    assert "above the limit, lift 6" in told.err
-    assert main([*words[:-1], "2", "--fail-above", "lift=6"]) == 2
-    assert "--fail-above takes advantage=NUMBER" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pandas as pd
 import pytest
-from test_streamed import LINEAR, RECORDS, answers_of, folder
+from test_streamed import RECORDS, RIDGE, answers_of, folder
 from test_streamed_fits import cancer, diabetes, of_answers
 
 from leakscope import auditing
@@ -77,7 +77,7 @@ def test_a_scheduler_that_dies_leaves_what_is_finished(folder, tmp_path):
 
         with pytest.raises(InputError, match=r"the cluster stopped .* what is finished is kept"):
             auditing.audit_streamed(
-                folder, directory=run, settings=LINEAR, client=client, on_progress=report, **ASKED
+                folder, directory=run, chosen=RIDGE, client=client, on_progress=report, **ASKED
             )
     with read_cells(run) as store:
         kept = len(store.finished())
@@ -86,12 +86,12 @@ def test_a_scheduler_that_dies_leaves_what_is_finished(folder, tmp_path):
     auditing.audit_streamed(
         folder,
         directory=run,
-        settings=LINEAR,
+        chosen=RIDGE,
         on_progress=lambda progress: seen.append(progress.done),
         **ASKED,
     )
     assert seen[0] >= min(kept, 7)
-    auditing.audit_streamed(folder, directory=tmp_path / "whole", settings=LINEAR, **ASKED)
+    auditing.audit_streamed(folder, directory=tmp_path / "whole", chosen=RIDGE, **ASKED)
     assert len(answers_of(run)) == RECORDS
     pd.testing.assert_frame_equal(answers_of(run), answers_of(tmp_path / "whole"))
 
@@ -129,7 +129,16 @@ def test_a_worker_of_another_version(folder, tmp_path, capsys):
     path = os.pathsep.join([str(shim.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     with cluster(tmp_path, PYTHONPATH=path) as (_, address):
         asked = ["audit", str(folder), "--target", "cost", "--ignore", "paid", "--ignore", "name"]
-        asked += ["--kernel", "linear", "--run-dir", str(tmp_path / "run"), "--cluster", address]
+        asked += [
+            "--model",
+            "ridge",
+            "--alpha",
+            "1",
+            "--run-dir",
+            str(tmp_path / "run"),
+            "--cluster",
+            address,
+        ]
         assert main(asked) == 2
     out, err = capsys.readouterr()
     told = " ".join(err.split())

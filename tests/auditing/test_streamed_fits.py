@@ -15,9 +15,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 import leakscope
 from leakscope.auditing import audit_streamed
 from leakscope.errors import InputError
-from leakscope.fitted import cavity
 from leakscope.results import Audit
 from leakscope.settings import AuditSettings, ModelSettings
+from leakscope.single_fit import cavity
 
 COLUMNS = ("advantage", "tpr_at_fpr_0_01", "auc", "kl", "mean_with", "sd_with", "sd_without")
 
@@ -26,7 +26,6 @@ COLUMNS = ("advantage", "tpr_at_fpr_0_01", "auc", "kl", "mean_with", "sd_with", 
 def tight(monkeypatch: pytest.MonkeyPatch) -> None:
     """In memory the rounds stop at 3e-4 of a standard deviation; passes go on to rounding."""
     monkeypatch.setattr(cavity, "TOLERANCE", 1e-10)
-    monkeypatch.setattr(cavity, "QUADRATIC_TOLERANCE", 1e-10)
 
 
 def diabetes() -> pd.DataFrame:
@@ -186,7 +185,7 @@ class Stopped(Exception):
 def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
     import pickle
 
-    from leakscope.fitted import streamed
+    from leakscope.single_fit import blocks
     from leakscope.subjects.stream import fits
 
     diabetes().to_parquet(tmp_path / "d.parquet", row_group_size=100)
@@ -211,6 +210,6 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
     audit_streamed(tmp_path / "d.parquet", directory=tmp_path / "whole", **asked)
     pd.testing.assert_frame_equal(of_answers(tmp_path / "run"), of_answers(tmp_path / "whole"))
     # What goes to a cluster can be sent there.
-    fit = streamed.LinearFit("square", np.ones(3), np.zeros(3))
-    work = fits.partial(fits._summed, fits.partial(streamed._newton, fit), False, 1000)
+    fit = blocks.LinearFit("square", np.ones(3), np.zeros(3))
+    work = fits.partial(fits._summed, fits.partial(blocks._newton, fit), False, 1000)
     assert pickle.loads(pickle.dumps(work)).func is fits._summed

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from leakscope.cli import main
 
-REFERENCE = Path(__file__).resolve().parents[1] / "data" / "reference"
 Image = pytest.importorskip("PIL.Image")
 
 
@@ -71,22 +69,6 @@ def test_categories_come_back_in_the_files_own_units(visits, here):
     # Ages and doses span some 60 and 100.
     np.testing.assert_allclose(arrays["queries"][0][:3], record[:3], atol=0.02)
     np.testing.assert_allclose(arrays["queries"][0][3:], record[3:], atol=2.0)
-
-
-def test_hugging_face_pictures_and_splits(here, capsys):
-    run = here / "run"
-    folder = str(REFERENCE / "hf_pictures")
-    words = ("--target", "label", "--record", "2", "--box", "0,255", "--run-dir", str(run))
-    assert attack(folder, *words) == 0
-    for name in ("record_0.png", "query_0.png", "difference_0.png"):
-        with Image.open(run / name) as picture:
-            assert picture.mode == "RGB"
-            assert picture.width * 8 == picture.height * 10
-    splits = str(REFERENCE / "hf_splits")
-    assert attack(splits, "--target", "age", "--record", "0") == 2
-    assert "name one with --split: train, test" in capsys.readouterr().err
-    words = ("--target", "age", "--ignore", "name", "--missing", "drop", "--record", "1")
-    assert attack(splits, *words, "--split", "train") == 0
 
 
 @pytest.mark.parametrize("channels", [(), (3,)])

@@ -233,28 +233,6 @@ def test_a_function_of_arrays_gets_one_that_is_not_scaled(people: Path, run: Run
     assert "no longer what was audited" in error
 
 
-def test_a_run_from_before_means_what_it_meant(people: Path, run: Run) -> None:
-    """Such runs were handed standardised numbers, and say nothing of code."""
-    from leakscope.subjects import opened
-
-    assert run(
-        "audit", str(people), "--target", "cost", "--ignore", "answer", "--run-dir", "old",
-        "--scaling", "standard", "--train", "sklearn.tree:DecisionTreeRegressor",
-    ).code == 0  # fmt: skip
-    result = Path("old/result.json")
-    document = json.loads(result.read_text())
-    for name in ("handed", "code"):
-        del document["settings"][name]
-    for name in ("reused", "made", "repeating", "labels"):
-        del document[name]
-    result.write_text(json.dumps(document))
-    Path("old/digests.json").unlink(missing_ok=True)
-    subject = opened(leakscope.Audit.open(result))
-    assert np.abs(subject.X[:, :2].mean(axis=0)).max() < 1e-9
-    assert subject.y.std() == pytest.approx(1.0)
-    assert subject.settings["handed"] == "numbers"
-
-
 def test_more_seeds_are_not_worse(table: Path, run: Run) -> None:
     """One training under two seeds: their intervals overlap, and that is not called worse."""
     for seed in ("0", "3"):

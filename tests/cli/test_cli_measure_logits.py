@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from leakscope.cli import app, main
 
 RNG = np.random.default_rng(0)
-MASK = np.arange(4)[:, None] % 2 == RNG.integers(0, 2, 60)
+MASK = np.repeat(RNG.random((2, 60)) < 0.5, 2, axis=0) ^ (np.arange(4)[:, None] % 2 == 1)
 SCORES = RNG.normal(2.0, 2.0, 60) + RNG.normal(size=(4, 60)) + MASK
 
 
@@ -47,6 +47,8 @@ def changed(values: np.ndarray, place: tuple, to: object) -> np.ndarray:
         ({"log_odds": SCORES[:1], "trained_on": MASK[:1]}, "model"),
         ({"log_odds": changed(SCORES, (2, 5), np.nan), "trained_on": MASK}, "5"),
         ({"log_odds": changed(SCORES, (2, 5), np.inf), "trained_on": MASK}, "5"),
+        ({"log_odds": SCORES[[0, 1, 2, 1]], "trained_on": MASK[[0, 1, 2, 1]]}, "1 and 3"),
+        ({"log_odds": SCORES - 4.0 * MASK, "trained_on": MASK}, "lower"),
         ({"log_odds": 1.0 / (1.0 + np.exp(-SCORES)), "trained_on": MASK}, "probabilit"),
     ],
 )

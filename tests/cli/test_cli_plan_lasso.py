@@ -21,8 +21,7 @@ KEYS = {
     "overlap_error",
     "cw_onavg_kl",
     "cw_onavg_kl_paper",
-    "joint_onavg_kl",
-    "joint_onavg_kl_stderr",
+    "joint_onavg_kl_limit",
     "auc",
     "assumptions",
 }
@@ -39,17 +38,8 @@ def test_keys(capsys: pytest.CaptureFixture[str], mechanism: str) -> None:
     found = run(capsys, *POINT, "--mechanism", mechanism)
     assert set(found) >= KEYS
     assert found["stable"] is True
-    assert found["joint_onavg_kl"] is None
-    assert found["joint_onavg_kl_stderr"] is None
     assert 0.5 < found["auc"] < 1.0
     assert any("guarantee" in entry["statement"] for entry in found["assumptions"])
-
-
-def test_pairs_bring_the_joint_divergence(capsys: pytest.CaptureFixture[str]) -> None:
-    found = run(capsys, *POINT, "--pairs", "40", "--coefficients", "300", "--seed", "1")
-    assert found["joint_onavg_kl_stderr"] > 0.0
-    gap = abs(found["joint_onavg_kl"] - found["joint_onavg_kl_limit"])
-    assert gap < 5.0 * found["joint_onavg_kl_stderr"]
 
 
 def test_optimize(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,8 +47,6 @@ def test_optimize(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0.0 < found["sigma_eta_opt"] < 0.94
     assert len(found["curve"]["sigma_eta"]) == len(found["curve"]["generalization_error"]) > 20
     assert found["optimum"]["divergence"] == "joint"
-    printed = run(capsys, *POINT, "--optimize", "--divergence", "printed")
-    assert printed["sigma_eta_opt"] != found["sigma_eta_opt"]
 
 
 def test_unstable_point(capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,11 +73,7 @@ def test_table_and_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         (["--lam", "-1", "--sigma-eta", "0.2"], "--lam must be above zero"),
         (["--lam", "1", "--sigma-eta", "nan"], "--sigma-eta must be finite"),
         ([*POINT, "--mechanism", "gradient"], "--mechanism must be one of"),
-        ([*POINT, "--divergence", "other"], "--divergence must be one of"),
-        ([*POINT, "--pairs", "-3"], "pairs must be zero or above"),
-        ([*POINT, "--seed", "-1"], "--seed: input should be greater than or equal to 0"),
-        ([*POINT, "--target-kl", "0.1", "--target-error", "0.2"], "--target-kl or --target-error"),
-        ([*POINT, "--target-kl", "-1"], "--target-kl must be above zero, but it is -1"),
+        ([*POINT, "--target-error", "0.1", "--target-advantage", "0.2"], "--target-error or"),
         ([*POINT, "--target-error", "0"], "--target-error must be above zero, but it is 0"),
     ],
 )

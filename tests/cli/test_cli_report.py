@@ -81,7 +81,7 @@ def test_refusals(run, tmp_path, capsys, arguments, sentence):
     ("name", "content", "sentence"),
     [
         ("result.json", b'{"kind": "audit"', "is not JSON"),
-        ("result.json", b'{"kind": "audit", "schema_version": "1"}', "is not a whole leakscope"),
+        ("result.json", b'{"kind": "audit", "schema_version": "2"}', "is not a whole leakscope"),
         ("settings.json", b"[", "is not JSON"),
         ("verify.json", b"{}", "is not a leakscope result"),
         ("gallery.json", b'{"pictures": 3}', "is not a gallery"),

@@ -14,7 +14,7 @@ from leakscope.running import cells
 from leakscope.subjects.stream import costs
 from leakscope.subjects.stream.costs import stream_cost
 
-ASKED = ["--target", "y", "--kernel", "linear", "--run-dir", "run"]
+ASKED = ["--target", "y", "--model", "ridge", "--alpha", "1", "--run-dir", "run"]
 
 
 @pytest.fixture(autouse=True)
@@ -23,8 +23,8 @@ def here(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     (tmp_path / "many").mkdir()
     for number in range(2):
-        frame = pd.DataFrame(rng.normal(size=(120, 3)), columns=["a", "b", "y"])
-        frame["name"] = [f"person-{number}-{row}" for row in range(120)]
+        frame = pd.DataFrame(rng.normal(size=(400, 3)), columns=["a", "b", "y"])
+        frame["name"] = [f"person-{number}-{row}" for row in range(400)]
         frame.to_parquet(tmp_path / "many" / f"{number}.parquet", index=False)
     return tmp_path
 
@@ -36,14 +36,12 @@ def words(text):
 def test_a_folder_is_streamed_and_says_what_it_costs(here, capsys):
     assert main(["audit", "many", "--id", "name", "--top", "3", *ASKED]) == 0
     out, err = capsys.readouterr()
-    assert "streaming 240 records of 4 columns" in words(err)
+    assert "streaming 800 records of 4 columns" in words(err)
     assert "go on with --run-dir run" in words(err)
     assert len(out.splitlines()) <= 24
-    assert "on many, 240 records, streamed; your model was not examined." in words(out)
+    assert "Ridge(alpha=1), alpha as given; many, 800 records" in words(out)
     assert sum(line.endswith("yes") for line in out.splitlines()) == 3
     assert "Every record: the Parquet files in answers/." in out
-    assert "depends on the noise, which is assumed: at noise_variance 0.01, the pess" in words(out)
-    assert "which the data would choose" in words(out)
     assert main(["report", "run"]) == 0
     page = (here / "run" / "report.html").read_text(encoding="utf-8")
     first = json.loads((here / "run" / "result.json").read_text())["records"][0]["record_id"]
@@ -52,6 +50,18 @@ def test_a_folder_is_streamed_and_says_what_it_costs(here, capsys):
     assert main(["report", "run", "--redact"]) == 0
     redacted = (here / "run" / "report-redacted.html").read_text(encoding="utf-8")
     assert "person-" not in redacted
+
+
+def test_a_person_is_no_feature_of_a_stream_and_stays_on_record(here, capsys):
+    frame = pd.read_parquet(here / "many" / "0.parquet").drop(columns="name")
+    frame = frame.assign(patient=np.arange(len(frame)) // 2)
+    frame.to_parquet(here / "visits.parquet", index=False)
+    assert main(["audit", "visits.parquet", "--stream", *ASKED]) == 2
+    said = capsys.readouterr().err
+    assert all(option in said for option in ("--id", "--ignore", "--group"))
+    assert main(["audit", "visits.parquet", "--stream", "--ignore", "patient", *ASKED]) == 0
+    stored = json.loads((here / "run" / "result.json").read_text())
+    assert stored["dataset"]["person_columns"] == ["patient"]
 
 
 def test_a_run_that_is_there_is_refused_before_a_cost_is_stated(here, capsys):
@@ -85,10 +95,10 @@ def test_json_and_the_gate(here, capsys):
 
 def test_one_file_is_streamed_where_it_does_not_fit_or_is_asked_to(here, capsys, monkeypatch):
     file = "many/0.parquet"
-    assert main(["audit", file, "--ignore", "name", "--no-sensitivity", *ASKED[:-1], "dense"]) == 0
+    assert main(["audit", file, "--ignore", "name", *ASKED[:-1], "dense"]) == 0
     assert "streaming" not in capsys.readouterr()[1]
     assert main(["audit", file, "--ignore", "name", "--stream", *ASKED]) == 0
-    assert "streaming 120 records" in capsys.readouterr()[1]
+    assert "streaming 400 records" in capsys.readouterr()[1]
     monkeypatch.setattr(costs, "available_memory", lambda: 300 * 2**20)
     assert not stream_cost(file).too_large()
     monkeypatch.setattr(costs, "available_memory", lambda: 0)
@@ -103,10 +113,10 @@ def test_one_file_is_streamed_where_it_does_not_fit_or_is_asked_to(here, capsys,
             ["audit", "many", "--target", "y", "--train", "sklearn.svm:SVR"],
             "a training is examined in memory only",
         ),
-        (["audit", "many", "--target", "y", "--kernel", "rbf"], "--kernel linear"),
-        (["audit", "--example", "diabetes", "--stream"], "are for .parquet, .arrow"),
+        (["audit", "many", "--target", "y", "--kernel", "rbf"], "(--model ridge)"),
+        (["audit", "--example", "diabetes", "--stream"], "are for .parquet files"),
         (["audit", "many", "--no-stream", "--target", "y"], ""),
-        (["audit", "many", "--target", "none", "--kernel", "linear"], "no column 'none'"),
+        (["audit", "many", "--target", "none", "--model", "ridge"], "no column 'none'"),
     ],
 )
 def test_bad_input_is_one_sentence_and_leaves_nothing(asked, sentence, here, capsys):

@@ -14,7 +14,7 @@ import pytest
 from leakscope.cli import main
 from leakscope.running import cells
 
-ASKED = ["--target", "y", "--kernel", "linear", "--run-dir"]
+ASKED = ["--target", "y", "--model", "ridge", "--alpha", "1", "--run-dir"]
 
 
 @pytest.fixture(autouse=True)

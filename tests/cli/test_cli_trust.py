@@ -137,13 +137,8 @@ def test_the_report_says_so(folder):
 
 def test_estimators_carry_it(folder):
     x = np.linspace(0.0, 1.0, 40)[:, None]
-    auditor = leakscope.LeakageAuditor(noise_variance=1e-10).fit(x, np.sin(3 * x[:, 0]))
-    assert not auditor.trusted_.any()
-    model = leakscope.AuditedRegressor(noise_variance=1e-10, output_noise_variance=0.1)
-    model.fit(x, np.sin(3 * x[:, 0]))
+    model = leakscope.AuditedRegressor(noise_variance=1e-10).fit(x, np.sin(3 * x[:, 0]))
     assert not model.trusted_.any()
-    holds = [a.holds for a in model.law_pair().provenance.assumptions if "float64" in a.statement]
-    assert holds == [False]
 
 
 def test_an_approximation_that_is_too_coarse_is_not_trusted(folder, capsys):

@@ -11,7 +11,7 @@ import typer
 from leakscope.cli import app, main
 
 
-@pytest.mark.parametrize("verb", ["audit", "attack query", "attack influence"])
+@pytest.mark.parametrize("verb", ["audit", "attack query"])
 def test_every_option_stands_once(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*verb.split(), "--help"]) == 0
     page = capsys.readouterr().out

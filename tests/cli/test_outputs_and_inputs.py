@@ -39,7 +39,6 @@ LINES: dict[str, list[tuple[list[str], list[str]]]] = {
             ["d.csv", "m.skops"],
         ),
         (["d.csv", "--target", "y", "--train", "own_training:fit"], ["d.csv", "own_training.py"]),
-        (["d.csv", "--target", "y", "--measure", "own_training:fit"], ["own_training.py"]),
         (["d.parquet", "--target", "y", "--kernel", "linear", "--stream"], ["d.parquet"]),
         (["parts", "--target", "y", "--kernel", "linear"], ["parts/a.parquet"]),
     ],
@@ -55,7 +54,6 @@ LINES: dict[str, list[tuple[list[str], list[str]]]] = {
         (["run", "--data", "copy.csv"], ["copy.csv"]),
     ],
     "compare": [(["run", "trained"], RUN + TRAINED)],
-    "compose": [(["run", "run"], RUN)],
     "erase": [(["run", "--record", "3", "--after", "m.skops"], RUN)],
     "report": [(["run"], [*RUN, "run/verify.json"]), (["run", "--beside", "m.json"], ["m.json"])],
     "decide": [
@@ -67,9 +65,6 @@ LINES: dict[str, list[tuple[list[str], list[str]]]] = {
         (["--logits", "logits.npz"], ["logits.npz"]),
     ],
     "attack query": [(["d.csv", "--target", "y", "--record", "1"], ["d.csv"])],
-    "attack influence": [
-        (["d.csv", "--target", "y", "--queries", "q.csv"], ["d.csv", "q.csv"]),
-    ],
     "attack reconstruct": [
         (["net.json", "--data", "d.csv"], ["net.json", "d.csv"]),
         (["m.skops", "--known", "q.csv", "--target", "y"], ["m.skops", "q.csv"]),
@@ -78,7 +73,6 @@ LINES: dict[str, list[tuple[list[str], list[str]]]] = {
         (["m.skops", "--queries", "q.csv", "--pool", "d.csv"], ["m.skops", "q.csv", "d.csv"]),
         (["net.json", "--queries", "q.csv", "--leaked", "l.csv"], ["net.json", "q.csv", "l.csv"]),
     ],
-    "attack network": [(["d.csv", "--held-out", "copy.csv"], ["d.csv", "copy.csv"])],
     "reproduce": [(["linear-2b", "--data", "parts"], ["parts/a.parquet"])],
     "plan lasso": [(["--data", "d.csv", "--target", "y", "--sigma-eta", "0.2"], ["d.csv"])],
     "plan network": [(["d.csv", "--target", "y", "--depths", "1"], ["d.csv"])],

@@ -110,7 +110,7 @@ def test_a_stream_that_is_refused_leaves_no_directory(
     frame = pd.read_parquet("d.parquet")
     frame.loc[20, "a"] = None
     frame.to_parquet("nulls.parquet", row_group_size=5)
-    line = ["audit", "nulls.parquet", "--target", "y", "--kernel", "linear", "--stream"]
+    line = ["audit", "nulls.parquet", "--target", "y", "--model", "ridge", "--stream"]
     assert main([*line, "--run-dir", "run", "--json", "a.json"]) == 2
     assert "missing" in capsys.readouterr().err
     assert not (table / "run").exists()

@@ -162,20 +162,6 @@ def test_a_frame_keeps_its_own_index_as_ids():
     assert "record_id: the frame's index" in dataset.steps
 
 
-@pytest.mark.parametrize("suffix", [".arrow", ".feather", "stream.arrow"])
-def test_arrow_files(tmp_path, suffix):
-    table = pa.table({"a": [1.0, 2.0], "b": ["x", "y"], "y": [0.5, 1.5]})
-    path = tmp_path / f"t{suffix}"
-    make = pa.ipc.new_stream if "stream" in suffix else pa.ipc.new_file
-    with make(str(path), table.schema) as writer:
-        writer.write_table(table)
-    dataset = data.read_dataset(path, target="y")
-    np.testing.assert_array_equal(dataset.features, [[1, 1, 0], [2, 0, 1]])
-    path.write_bytes(b"not arrow at all")
-    with pytest.raises(InputError, match="is not an Arrow file"):
-        data.read_dataset(path, target="y")
-
-
 def test_subgroups_and_groups_come_with_the_records(people):
     dataset = data.read_dataset(
         people, target="cost", group_column="person", by="region", missing="impute"

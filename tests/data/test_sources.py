@@ -77,7 +77,7 @@ def test_a_source_is_stored_as_it_always_was(tmp_path):
     source = data.read_dataset(_two_values(tmp_path), target="y", by="c", na_values=["?"]).source
     assert source.by == ("c",)
     names = ["file", "example", "target", "id_column", "task", "digest", "group_column", "ignore"]
-    names += ["missing", "split", "header", "na_values", "decimal", "sample", "sample_seed"]
+    names += ["missing", "header", "na_values", "decimal", "sample", "sample_seed"]
     assert list(source.to_dict()) == names
     kept = json.loads(json.dumps(source.to_dict()))
     assert data.Source.from_dict(kept) == replace(source, by=())

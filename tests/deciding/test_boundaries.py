@@ -27,7 +27,7 @@ from leakscope.auditing import gate_failures
 from leakscope.cli import main
 from leakscope.errors import InputError
 from leakscope.reporting.decision_page import decision_html
-from leakscope.results import Audit
+from leakscope.results import Audit, read_result
 from leakscope.results.audit import ExaminedModel
 
 RNG = np.random.default_rng(3)
@@ -147,9 +147,88 @@ def test_copies_are_not_signed_for_unless_they_are_different_people(tmp_path: Pa
     assert "2 of 81 records are copies of another record's" in found.obstacles[0]
     with pytest.raises(InputError, match="are copies of another record's"):
         leakscope.decide(run, decision="approved", **told)
-    people = "twins, seen by their doctor"
-    found = leakscope.decide(run, decision="approved", people=people, **told)
-    assert found.stated("people").text == people
+    stated = "twins, seen by their doctor"
+    found = leakscope.decide(run, decision="approved", each_row=stated, **told)
+    assert found.stated("each_row").text == stated
+
+
+def visits(path: Path) -> Path:
+    """300 people with 1 to 6 visits, whose values are nearly the same each time."""
+    key = np.random.default_rng(12)
+    who = np.repeat(np.arange(300), key.integers(1, 7, 300))
+    usual = key.normal(size=(300, 8))
+    sick = usual[:, 0] + key.normal(size=300) > 0.0
+    table = pd.DataFrame(
+        usual[who] + 0.05 * key.normal(size=(len(who), 8)), columns=[f"lab{i}" for i in range(8)]
+    )
+    table["patient"], table["nr"] = [f"P{unit:03d}" for unit in who], 7 * who + 100
+    table["sick"] = np.where(sick[who], "yes", "no")
+    table.to_csv(path, index=False)
+    return path
+
+
+VISITS = ["--target", "sick", "--model", "logistic", "--C", "0.1", "--top", "0"]
+
+
+def test_visits_are_not_signed_for_row_by_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By row the model keeps a limit that it breaks by patient."""
+    table, told = str(visits(tmp_path / "visits.csv")), {"threshold_tpr": 0.005}
+    for left in ("patient", "nr"):
+        run = str(tmp_path / left)
+        assert main(["audit", table, *VISITS, "--ignore", left, "--run-dir", run]) == 2
+        said = capsys.readouterr().err
+        assert "--group" in said
+        assert "--ignore" in said
+        assert not Path(run).exists()
+    run = str(tmp_path / "rows")
+    both = ["--ignore", "patient", "--ignore", "nr"]
+    assert main(["audit", table, *VISITS, *both, "--run-dir", run]) == 0
+    rows = read_result(Path(run) / "result.json")
+    assert isinstance(rows, Audit)
+    assert rows.dataset.person_columns == ("nr", "patient")
+    assert rows.to_frame()["tpr_at_fpr_0_001"].max() < 0.005
+    signed = ["decide", run, "--threshold-tpr", "0.005", "--decision", "approved"]
+    assert main([*signed, "--output", str(tmp_path / "signed")]) == 2
+    assert "--each-row" in capsys.readouterr().err
+    assert not (tmp_path / "signed").exists()
+    with pytest.raises(InputError, match="--each-row"):
+        leakscope.decide(run, decision=CONDITIONS, conditions="none", **told)
+    stated = "the column is of clinics"
+    found = leakscope.decide(run, decision=APPROVED, each_row=stated, **told)
+    assert found.stated("each_row").text == stated
+    people = str(tmp_path / "people")
+    grouped = ["--group", "patient", "--ignore", "nr"]
+    assert main(["audit", table, *VISITS, *grouped, "--run-dir", people]) == 0
+    by_person = leakscope.decide(people, **told)
+    assert by_person.records == 300
+    assert not by_person.obstacles
+    assert by_person.thresholds[0].met is False
+    with pytest.raises(InputError):
+        leakscope.decide(people, decision=APPROVED, each_row=stated, **told)
+
+
+def test_groups_of_one_row_are_rows(tmp_path: Path) -> None:
+    table = pd.read_csv(visits(tmp_path / "visits.csv"))
+    table["visit"] = np.arange(len(table))
+    told: dict[str, Any] = {"target": "sick", "group_column": "visit", "model": "logistic"}
+    with pytest.raises(InputError, match="group_column") as refused:
+        leakscope.audit_frame(table, ignore=["nr"], **told)
+    assert refused.value.option == "group_column"
+    rows = leakscope.audit_frame(table, ignore=["nr", "patient"], **told)
+    assert rows.dataset.person_columns == ("nr", "patient")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_frame_for_a_fitted_model_keeps_its_person_on_record() -> None:
+    frame = pd.DataFrame(X, columns=list("abc")).assign(patient_id=np.arange(90) // 3)
+    model = LogisticRegression(C=0.01).fit(frame, CLASSES)
+    alone = leakscope.audit(frame, CLASSES, model=model)
+    assert alone.dataset.person_columns == ("patient_id",)
+    assert leakscope.decide(alone, threshold_advantage=0.99).obstacles
+    people = leakscope.audit(frame, CLASSES, model=model, groups=frame["patient_id"].tolist())
+    assert people.dataset.person_columns == ()
 
 
 def test_people_with_copies_of_their_own_are_signed_for() -> None:
@@ -221,52 +300,6 @@ def test_what_compare_found_worse_is_on_the_form(tmp_path: Path) -> None:
     rows = leakscope.decide(weak, compared, threshold_advantage=0.99).mitigations
     row = next(row for row in rows if "worse in" in row.effect)
     assert f"worse in {len(compared.worse)} respects" in row.effect
-
-
-# Verification.
-
-
-@pytest.mark.filterwarnings("ignore:For .* of the records one other record")
-def test_thresholds_are_judged_by_what_verify_measured_where_it_differs(logistic: Audit) -> None:
-    """The laws of one model, and shadow models of another that gives far more away."""
-    weak = LogisticRegression(C=1e3)
-    other = leakscope.audit(X, CLASSES, model=weak.fit(X, CLASSES))
-    wrong = logistic.model_copy().with_memory(logistic.laws, other.examined)
-    found = leakscope.verify(wrong, models=100, records=4)
-    assert found.differs
-    assert {one.record for one in found.measured} == set(wrong.record_ids)
-    largest = float(logistic.advantage.max())
-    # Within the intervals of the most exposed, and above all that the laws say.
-    limit = max(largest, *(one.advantage_low for one in found.measured)) + 0.01
-    told: dict[str, Any] = {"threshold_advantage": limit, "conditions": "none"}
-    assert leakscope.decide(logistic, **told).thresholds[0].met
-    record = leakscope.decide(wrong, found, **told)
-    assert record.thresholds[0].met is None
-    assert (record.thresholds[0].largest or 0.0) > largest + 0.1
-    assert record.exposed_basis == "measured"
-    assert record.exposed_how == "measured with 100 shadow models"
-    with pytest.raises(InputError, match="not known to be met"):
-        leakscope.decide(wrong, found, decision="approved", **told)
-    # An interval that reaches the limit leaves it open; one that does not, meets it.
-    ends = [one.advantage_high for one in found.measured]
-    for limit, met in ((max(ends) - 0.01, None), (max(ends) + 0.001, True)):
-        again = leakscope.decide(wrong, found, threshold_advantage=limit)
-        assert again.thresholds[0].met is met
-    # What the same laws say of other attackers is not known to hold either.
-    assert not any(row.within for row in record.against)
-
-
-def test_what_is_not_trusted_is_judged_by_its_measured_interval() -> None:
-    model = LogisticRegression(C=0.1).fit(X, CLASSES)
-    with pytest.warns(UserWarning, match="not trusted"):
-        audit = leakscope.audit(X, CLASSES, model=model, fraction=0.9)
-    assert audit.untrusted
-    assert leakscope.decide(audit, threshold_advantage=0.99).obstacles
-    found = leakscope.verify(audit, models=200, records=4, seed=1)
-    doubted = {n for n, good in zip(audit.record_ids, audit.trusted, strict=True) if not good}
-    assert doubted <= {one.record for one in found.measured}
-    record = leakscope.decide(audit, found, threshold_advantage=0.99)
-    assert not any("not trusted" in sentence for sentence in record.obstacles)
 
 
 # What the form proposes can be done.

@@ -331,19 +331,13 @@ def test_an_audit_of_a_sample_is_of_another_model(place: Path) -> None:
 
 
 def test_shadow_models_that_agree_bear_untrusted_records_out() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(50, 3))
-    y = (X[:, 0] + rng.normal(size=50) > 0).astype(int)
-    audit = leakscope.audit(X, y, model=LogisticRegression(C=0.1).fit(X, y))
-    found = leakscope.verify(audit, models=200, records=50).model_copy(
-        update={"verified_digest": None}
-    )
-    agreed = {c.law for c in found.checks} - {c.law for c in found.checks if c.verdict != "agrees"}
     document = untrusted_audit()
-    doubted = {f"record {r.record_id}" for r in document.records if not r.trusted}
-    left = len(doubted - agreed)
-    assert left < 3
-    record = leakscope.decide(document, found, threshold_advantage=0.99)
+    verification = leakscope.verify(document, models=400)
+    doubted = {record.record_id for record in document.records if not record.trusted}
+    left = doubted - set(verification.borne_out)
+    assert set(verification.borne_out) <= doubted
+    assert len(left) < 3
+    record = leakscope.decide(document, verification, threshold_advantage=0.99)
     assert sum("not trusted" in sentence for sentence in record.obstacles) == bool(left)
 
 

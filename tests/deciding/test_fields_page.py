@@ -42,7 +42,7 @@ NOT_ON_A_CARD = {"assumptions", "runs"}
 @pytest.fixture(scope="module")
 def records(filed: Path) -> list[Decision]:
     declared = {"release": "a", "recipient": "b", "access": "weights", "queries": 3, "reason": "c"}
-    declared |= {"attacker": "pool", "people": "d"}
+    declared |= {"attacker": "pool", "each_row": "d"}
     run, model = filed / "run", filed / "model.bin"
     model.write_bytes(b"weights")
     return [

@@ -217,6 +217,3 @@ def test_a_run_whose_laws_are_of_the_whole_is_not_mixed_with_one_fit(tmp_path: P
     found = leakscope.erase(run, records=[6])
     assert found.exposed_before is None
     assert "from fits of the whole model on parts" in found.warnings[-1]
-    together = leakscope.compose(run, run)
-    assert together.untrusted == len(y)
-    assert "releases 1, 2 learn beside the coefficients" in together.warnings[0]

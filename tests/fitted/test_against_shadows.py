@@ -22,8 +22,8 @@ from small_data import amounts, counts, regression, several_classes, two_classes
 
 from leakscope import fitted, measures
 from leakscope.errors import InputError
-from leakscope.fitted import responses, softmax_cavity
 from leakscope.fitted.shadow import ShadowScores
+from leakscope.single_fit import cavity, structured
 
 NEWTON = {"solver": "newton-cholesky", "tol": 1e-8}
 SMOOTH = KernelRidge(alpha=0.5, kernel="rbf", gamma=0.02)
@@ -115,17 +115,16 @@ def test_structured_route_equals_the_dense_one(monkeypatch: pytest.MonkeyPatch) 
     X, y = several_classes()
     model = LogisticRegression(tol=1e-8).fit(X, y)
     dense = fitted.laws_of(model, X, y)
-    monkeypatch.setattr(softmax_cavity, "DENSE", 0)
-    monkeypatch.setattr(softmax_cavity, "MANY_TOLERANCE", 1e-3)
-    monkeypatch.setattr(softmax_cavity, "LAST_DRAWS", 8000)
-    monkeypatch.setattr(softmax_cavity, "ROUND_DRAWS", 1000)
-    monkeypatch.setattr(responses, "LEVERAGE_DRAWS", 2000)
-    structured = fitted.laws_of(model, X, y)
-    ratio = structured.nonmember_sd / dense.nonmember_sd
+    monkeypatch.setattr(cavity, "DENSE", 0)
+    monkeypatch.setattr(structured, "LAST_DRAWS", 8000)
+    monkeypatch.setattr(structured, "ROUND_DRAWS", 1000)
+    monkeypatch.setattr(structured, "LEVERAGE_DRAWS", 2000)
+    drawn = fitted.laws_of(model, X, y)
+    ratio = drawn.nonmember_sd / dense.nonmember_sd
     assert abs(np.median(ratio) - 1.0) < 0.02
     assert np.std(ratio) < 0.03
-    np.testing.assert_allclose(structured.nonmember_mean, dense.nonmember_mean, atol=0.02)
-    slope = (structured.shift @ dense.shift) / (dense.shift @ dense.shift)
+    np.testing.assert_allclose(drawn.nonmember_mean, dense.nonmember_mean, atol=0.02)
+    slope = (drawn.shift @ dense.shift) / (dense.shift @ dense.shift)
     assert abs(slope - 1.0) < 0.02
 
 

@@ -11,7 +11,7 @@ from leakscope.attacking import lira, rmia
 from leakscope.attacking.score_attacks import ensemble_loss
 from leakscope.errors import InputError
 from leakscope.fitted import FewModels, few_models
-from leakscope.fitted.few_models import model_effects, not_normal, tabulated
+from leakscope.fitted.few_models import model_effects, not_normal, require_models, tabulated
 from leakscope.fitted.record_population import (
     COMPOSITION_SHARE,
     composition_share,
@@ -323,6 +323,37 @@ def test_bad_input_is_one_sentence(scores: Array, mask: NDArray[np.bool_], words
         few_models(scores, mask)
 
 
+@pytest.mark.parametrize("same_answers", [True, False])
+def test_a_training_set_that_repeats_is_refused(same_answers: bool) -> None:
+    """One model asked twice, or another seed on the same half: neither is another witness."""
+    scores, mask, _, _ = simulated(6, seed=11, records=150)
+    scores[4], mask[4] = (
+        scores[1] + (0.0 if same_answers else scores[4] - scores[4].mean()),
+        mask[1],
+    )
+    with pytest.raises(InputError, match="Models 1 and 4"):
+        few_models(scores, mask)
+    # What leakscope trained itself may repeat by chance, of few people.
+    few_models(scores, mask, refuse_mistakes=False)
+
+
+@pytest.mark.parametrize(("models", "records"), [(6, 150), (90, 40)])
+def test_records_by_models_are_refused(models: int, records: int) -> None:
+    scores, mask, _, _ = simulated(models, seed=12, records=records)
+    with pytest.raises(InputError, match="transpose"):
+        require_models(scores.T, mask.T)
+    require_models(scores, mask)
+
+
+@pytest.mark.parametrize("models", [4, 12])
+def test_a_mask_upside_down_is_refused(models: int) -> None:
+    """Four models said 0.04 then, and 0.29 the right way up."""
+    scores, mask, _, _ = simulated(models, seed=13, records=150)
+    for turned, which in ((scores, ~mask), (-scores, mask)):
+        with pytest.raises(InputError, match="lower log-odds"):
+            few_models(turned, which)
+
+
 def _rank(a: Array, b: Array) -> float:
     return float(np.corrcoef(np.argsort(np.argsort(a)), np.argsort(np.argsort(b)))[0, 1])
 
@@ -331,7 +362,7 @@ def _rank(a: Array, b: Array) -> float:
 def test_models_that_differ_by_a_constant_are_refused(step):
     """Found by fuzzing: no spread at all was the logarithm of zero."""
     odds = np.linspace(-3.0, 3.0, 20) + step * np.arange(4)[:, None]
-    mask = np.arange(4)[:, None] % 2 == np.arange(20) % 2
+    mask = halves(4, 20, np.random.default_rng(0))
     with pytest.raises(InputError, match="differ by a constant at most"):
         few_models(odds, mask, random_state=0)
 

@@ -14,8 +14,8 @@ from sklearn.preprocessing import scale
 
 from leakscope.errors import InputError
 from leakscope.fitted import from_sklearn
-from leakscope.fitted.problem import ConvexProblem
 from leakscope.fitted.reconstruction import every_record, reconstruct, rero_bound
+from leakscope.single_fit.problem import ConvexProblem
 
 TIGHT: dict[str, Any] = {"solver": "newton-cholesky", "tol": 1e-12, "max_iter": 1000}
 

@@ -14,12 +14,10 @@ from small_data import regression, several_classes, two_classes
 
 from leakscope import fitted, measures
 from leakscope.errors import InputError
-from leakscope.fitted import cavity as cavity_file
-from leakscope.fitted import softmax_cavity
-from leakscope.fitted.cavity import force_variance, scalar_laws, solve_cavity
 from leakscope.fitted.fitted_laws import TRUSTED_SHARE
 from leakscope.fitted.refits import score_records
 from leakscope.laws import LawPair, Normal, NormalMixture
+from leakscope.single_fit import cavity, score_moments, shares, solve_cavity, structured
 
 
 def test_the_observed_nest() -> None:
@@ -129,21 +127,21 @@ def test_a_few_that_carry_most_of_the_variance_are_as_bad_as_one() -> None:
 def test_shares_are_those_of_the_formula() -> None:
     X, y = rare(60, 5, 3)
     problem = fitted.from_sklearn(Ridge(1.0).fit(X, y), X, y).problems[0]
-    cavity = solve_cavity(problem, 0.5)
-    t = force_variance(cavity.moments, cavity.variance, 0.5)
+    found = solve_cavity(problem, 0.5)
+    state, slack = found.states[0], found.slack[0][:, 0, 0]
+    t = state.source(0.5, fresh=False)[:, 0, 0]
     design = np.column_stack([X, np.ones(60)])
-    G = design @ cavity.response.inverse @ design.T
-    slack = cavity.response.slack
+    G = design @ found.response.inverse @ design.T
     parts = G**2 * t / slack**2
     np.fill_diagonal(parts, 0.0)
     share = parts / parts.sum(axis=1, keepdims=True)
-    signed = np.sqrt(share) * np.sign(G * cavity.moments.force) * share
-    found = scalar_laws(problem, "pool", 0.5).shares
-    np.testing.assert_allclose(found.largest, share.max(axis=1), rtol=1e-4)
-    np.testing.assert_allclose(found.squares, (share**2).sum(axis=1), rtol=1e-4)
-    np.testing.assert_allclose(found.cubes, np.abs(signed.sum(axis=1)), atol=1e-5)
+    signed = np.sqrt(share) * np.sign(G * state.force[:, 0]) * share
+    counted = score_moments(problem).shares
+    np.testing.assert_allclose(counted.largest, share.max(axis=1), rtol=1e-4)
+    np.testing.assert_allclose(counted.squares, (share**2).sum(axis=1), rtol=1e-4)
+    np.testing.assert_allclose(counted.cubes, np.abs(signed.sum(axis=1)), atol=1e-5)
     heavy = np.where(share > 0.05, share, 0.0).sum(axis=1)
-    np.testing.assert_allclose(found.heavy, heavy, atol=1e-4)
+    np.testing.assert_allclose(counted.heavy, heavy, atol=1e-4)
 
 
 @pytest.mark.parametrize("classes", [1, 3])
@@ -158,10 +156,9 @@ def test_bounds_settle_those_that_are_not_looked_at(
         model = LogisticRegression(C=100.0, solver="newton-cholesky")
     described = fitted.from_sklearn(model.fit(X, y), X, y)
     whole = fitted.laws_of(described)
-    monkeypatch.setattr(cavity_file, "NEIGHBOUR_BUDGET", 600.0 * 120)
-    monkeypatch.setattr(cavity_file, "ROWS_PER_COLUMN", 0)
-    monkeypatch.setattr(softmax_cavity, "_NEIGHBOUR_BUDGET", 600.0 * 120)
-    monkeypatch.setattr(softmax_cavity, "_ROWS_PER_COEFFICIENT", 0)
+    outputs = 1 if classes == 1 else classes - 1
+    monkeypatch.setattr(shares, "MOST_ENTRIES", 600.0 * 120 * outputs)
+    monkeypatch.setattr(shares, "ROWS_PER_COEFFICIENT", 0)
     bounded = fitted.laws_of(described)
     assert whole.looked.all()
     assert np.all(
@@ -265,8 +262,8 @@ def test_a_population_of_full_size_settles_for_counts():
 
 def test_what_was_not_checked_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """4,946 of 5,010 records of Location-30 were not trusted, and nothing said why."""
-    monkeypatch.setattr(softmax_cavity, "DENSE", 0)
-    monkeypatch.setattr(softmax_cavity, "_ROWS_SOLVED_FOR", 4)
+    monkeypatch.setattr(cavity, "DENSE", 0)
+    monkeypatch.setattr(structured, "ROWS_ALLOWED", 4)
     X, y = load_iris(return_X_y=True)
     model = LogisticRegression(C=100.0, tol=1e-10, max_iter=10_000).fit(X, y)
     laws = fitted.laws_of(model, X, y)

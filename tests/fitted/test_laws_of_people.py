@@ -22,13 +22,14 @@ from small_data import counts, regression, several_classes, two_classes
 
 from leakscope import fitted, measures
 from leakscope.errors import InputError
-from leakscope.fitted import fitted_laws, people
-from leakscope.fitted.leave_one_out import leave_one_out
-from leakscope.fitted.people import RowScores, best_weights, joint_advantage
-from leakscope.fitted.people_cavity import one_step_out_of_people
-from leakscope.fitted.problem import group_codes
+from leakscope.fitted import fitted_laws
+from leakscope.fitted.people import best_weights, joint_advantage
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import LawPair
+from leakscope.single_fit import shares
+from leakscope.single_fit.laws import RowScores
+from leakscope.single_fit.leave_one_out import leave_one_out, one_step_out
+from leakscope.single_fit.problem import group_codes
 
 NEWTON = {"solver": "newton-cholesky", "tol": 1e-12, "max_iter": 500}
 
@@ -65,12 +66,12 @@ def test_leaving_a_group_out_is_a_refit(estimator: Any, data: Any) -> None:
     X, y = data
     codes = group_codes(people_of(len(y)).tolist(), len(y))
     model = fitted.from_sklearn(clone(estimator).fit(X, y), X, y)
-    found = leave_one_out(model.problems[0], tolerance=1e-11, codes=codes)
+    found = leave_one_out(model.problems[0], tolerance=1e-11, groups=codes)
     for group in range(12):
         out = codes == group
         refit = clone(estimator).fit(X[~out], y[~out])
         assert np.abs(answers(refit, X[out]) - found.without[out]).max() < 1e-9
-    step = one_step_out_of_people(model, codes)
+    step = one_step_out(model.joint, codes)
     if model.problems[0].loss == "square":
         assert np.abs(step - found.without).max() < 1e-9
     else:
@@ -166,13 +167,15 @@ def test_bounds_of_shares_hold(loss: str, monkeypatch: pytest.MonkeyPatch) -> No
     model = LogisticRegression(C=0.5).fit(X, y)
     groups = people_of(len(y))
     whole = fitted.laws_of(model, X, y, groups=groups).largest_share
-    monkeypatch.setattr(people, "SHARE_WORK", 1.0)
-    monkeypatch.setattr(people, "LEAST_LOOKED", 8)
+    monkeypatch.setattr(shares, "MOST_ENTRIES", 1.0)
+    monkeypatch.setattr(shares, "ROWS_PER_COEFFICIENT", 1)
     bound = fitted.laws_of(model, X, y, groups=groups).largest_share
     known = ~np.isnan(bound)
     assert 8 <= np.count_nonzero(known) < len(known)
-    assert np.all(bound[known] > whole[known] * (1.0 - 1e-9))
-    assert np.all(bound[known & (bound > 0.05)] == whole[known & (bound > 0.05)])
+    # parts are in single precision
+    assert np.all(bound[known] > whole[known] * (1.0 - 1e-6))
+    heavy = known & (bound > 0.05)
+    np.testing.assert_allclose(bound[heavy], whole[heavy], rtol=1e-6)
 
 
 def test_no_other_sum_of_the_answers_tells_more() -> None:

@@ -441,7 +441,7 @@ def test_fits_of_the_whole_that_hardly_any_trust_go_to_models_of_halves() -> Non
     assert leakscope.audit(X[:80], y[:80], model=model, models=4).subject == "training"
 
 
-def test_erasing_and_composing_keep_the_one_fit() -> None:
+def test_erasing_keeps_the_one_fit() -> None:
     X, y = load_diabetes(return_X_y=True)
     model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 3, 8)))
     result = leakscope.audit(X, y, model=clone(model).fit(X, y))
@@ -456,10 +456,6 @@ def test_erasing_and_composing_keep_the_one_fit() -> None:
     assert "from fits of the whole model on parts" in found.warnings[-1]
     plain = leakscope.audit(X, y, model=make_pipeline(StandardScaler(), Ridge(1.0)).fit(X, y))
     assert leakscope.erase(plain, records=[6]).exposed_before is not None
-    together = leakscope.compose(result, plain)
-    assert together.untrusted == 442
-    assert "what the model of release 1 learns beside the coefficients" in together.warnings[0]
-    assert leakscope.compose(plain, plain).untrusted < 442
 
 
 def test_advice_prices_and_checks_the_whole() -> None:

@@ -10,8 +10,8 @@ from scipy import special
 
 from leakscope import measures
 from leakscope.fitted import secret
-from leakscope.fitted.problem import ConvexProblem
 from leakscope.laws import LawPair, MultivariateNormal
+from leakscope.single_fit.problem import ConvexProblem
 
 HALVES = 2000
 
@@ -70,7 +70,8 @@ def refitted(problem: ConvexProblem, row: Any, label: float, inside: Any) -> Any
 
 @pytest.mark.parametrize("loss", ["square", "logistic", "poisson", "softmax"])
 def test_the_laws_are_those_of_refits_with_either_value(loss: str) -> None:
-    problem, rows, own = small_problem(loss)
+    # The laws are off by some one over the records: correlations of contrasts by 0.07 at 150.
+    problem, rows, own = small_problem(loss, size=400 if loss == "softmax" else 150)
     found = secret.secret_laws(problem, rows, own)
     record = int(np.argmax(np.abs(problem.y - problem.y.mean())))
     rng = np.random.default_rng(1)

@@ -335,7 +335,7 @@ def _nothing(folder: Path) -> None:
 
 
 def _no_files() -> Iterator[Case]:
-    for suffix in ("csv", "parquet", "arrow", "npy", "npz"):
+    for suffix in ("csv", "parquet", "npy", "npz"):
         name = f"data.{suffix}"
         arguments = ("audit", name, "--target", "y")
         yield Case(f"a pipe called {name}", _pipe(name), arguments)

@@ -30,7 +30,7 @@ from malformed_tables import GOOD
 DEEP = "[" * 100_000
 JSONS: dict[str, bytes | str] = {
     "empty": "",
-    "cut": '{"schema_version": "1", "kind": "au',
+    "cut": '{"schema_version": "2", "kind": "au',
     "no json": "not json",
     "a list": "[1, 2, 3]",
     "null": "null",
@@ -48,10 +48,10 @@ JSONS: dict[str, bytes | str] = {
     "a version in words": '{"schema_version": "one", "kind": "audit"}',
     "a version of signs": '{"schema_version": "²", "kind": "audit"}',
     "an empty version": '{"schema_version": "", "kind": "audit"}',
-    "a kind that is none": '{"schema_version": "1", "kind": "novel"}',
-    "a kind that is a list": '{"schema_version": "1", "kind": ["audit"]}',
-    "a kind with signs": '{"schema_version": "1", "kind": "\\u001b[31m\\u202e"}',
-    "no more than its kind": '{"schema_version": "1", "kind": "audit"}',
+    "a kind that is none": '{"schema_version": "2", "kind": "novel"}',
+    "a kind that is a list": '{"schema_version": "2", "kind": ["audit"]}',
+    "a kind with signs": '{"schema_version": "2", "kind": "\\u001b[31m\\u202e"}',
+    "no more than its kind": '{"schema_version": "2", "kind": "audit"}',
 }
 
 
@@ -186,7 +186,7 @@ def _results() -> Iterator[Case]:
     yield Case(
         "report: no word of the method", result(_drop("provenance", "method")), report, "method"
     )
-    text = json.dumps(json.loads('{"schema_version": "1"}'))
+    text = json.dumps(json.loads('{"schema_version": "2"}'))
     yield Case("report: no run", lambda folder: None, ("report", "run"), "run")
     yield Case("report: a file", content("run", "x"), report, "run")
     yield Case("report: an empty folder", lambda f: (f / "run").mkdir(), report, "result.json")
@@ -254,36 +254,6 @@ def safetensors(header: str | bytes, data: bytes = b"", length: int | None = Non
     return struct.pack("<Q", len(text) if length is None else length) + text + data
 
 
-@functools.cache
-def onnx_model(
-    *, external: bool = False, kind: int = 1, relu: str = "Relu", lack: str = ""
-) -> bytes:
-    """A network as ONNX has it; ``lack``: the last node's output or its second input."""
-    from onnx import TensorProto, helper
-
-    def tensor(name: str, values: Any) -> Any:
-        array = np.asarray(values)
-        made = helper.make_tensor(name, kind, array.shape, array.ravel().tolist())
-        if external:
-            made.ClearField("float_data")
-            made.data_location = TensorProto.EXTERNAL
-            made.external_data.add(key="location", value="../../etc/passwd")
-        return made
-
-    nodes = [
-        helper.make_node("Gemm", ["x", "w", "b"], ["h"], transB=1),
-        helper.make_node(relu, ["h"], ["a"]),
-        helper.make_node(
-            "Gemm", ["a"] if lack == "input" else ["a", "v"], [] if lack == "output" else ["out"]
-        ),
-    ]
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [None, 1])]
-    outputs = [helper.make_tensor_value_info("out", TensorProto.FLOAT, [None, 1])]
-    given = [tensor("w", W), tensor("b", B), tensor("v", np.array(V)[:, None])]
-    graph = helper.make_graph(nodes, "net", inputs, outputs, given)
-    return bytes(helper.make_model(graph).SerializeToString())
-
-
 def _networks() -> Iterator[Case]:
     files: dict[str, bytes | str] = {
         f"{place}.json": held
@@ -330,20 +300,6 @@ def _networks() -> Iterator[Case]:
         "names unknown": safetensors(json.dumps({"q": packed["w"]}), bytes(12)),
     }.items():
         files[f"{name}.safetensors"] = held
-    whole = onnx_model()
-    for name, held in {
-        "empty": b"",
-        "cut": whole[: len(whole) // 2],
-        "cut near its end": whole[:-7],
-        "a text": b"onnx",
-        "zeros": bytes(50),
-        "weights in another file": onnx_model(external=True),
-        "text for weights": whole.replace(b"Gemm", b"Conv"),
-        "a tanh": onnx_model(relu="Tanh"),
-        "a layer without output": onnx_model(lack="output"),
-        "a layer without weights": onnx_model(lack="input"),
-    }.items():
-        files[f"{name}.onnx"] = held
     for name, held in {
         "empty": b"",
         "no archive": b"PK",
@@ -364,7 +320,7 @@ def _networks() -> Iterator[Case]:
     for name, held in files.items():
         named = "torch" if name == "net.pt" else name
         yield Case(f"network: {name}", content(name, held), ("attack", "reconstruct", name), named)
-    for name in ("w.json", "w.npz", "w.onnx", "w.safetensors"):
+    for name in ("w.json", "w.npz", "w.safetensors"):
         arguments = ("attack", "reconstruct", name)
         yield Case(f"network: a pipe called {name}", _pipe(name), arguments, name)
         yield Case(f"network: {name} never ends", _link(name, "/dev/zero"), arguments, name)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import datetime
 import gzip
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.feather
 import pyarrow.parquet as pq
 from malformed_case import Case, content, truncated
 
@@ -190,26 +189,6 @@ def parquet(table: pa.Table) -> bytes:
     return sink.getvalue()
 
 
-def arrow_file(table: pa.Table) -> bytes:
-    sink = io.BytesIO()
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue()
-
-
-def arrow_stream(table: pa.Table) -> bytes:
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue()
-
-
-def feather(table: pa.Table) -> bytes:
-    sink = io.BytesIO()
-    pyarrow.feather.write_feather(table, sink)
-    return sink.getvalue()
-
-
 def _columns() -> dict[str, pa.Table]:
     """Whole files whose columns are no features."""
     good = good_table()
@@ -240,44 +219,18 @@ def _columns() -> dict[str, pa.Table]:
 
 
 def _binary_cases() -> Iterator[Case]:
-    writers: dict[str, Callable[[pa.Table], bytes]] = {
-        "parquet": parquet,
-        "arrow": arrow_file,
-        "feather": feather,
-    }
-    for suffix, write in writers.items():
-        arguments = ("audit", f"data.{suffix}", "--target", "y")
-        whole = write(good_table())
-        for share in (0.0, 0.01, 0.3, 0.7, 0.99):
-            yield Case(
-                f"{suffix}: cut at {share:.0%}",
-                content(f"data.{suffix}", truncated(whole, share)),
-                arguments,
-            )
-        for name, held in {
-            "a table of text": GOOD.encode(),
-            "zeros": bytes(1000),
-            "the first half zeros": bytes(len(whole) // 2) + whole[len(whole) // 2 :],
-            "the last bytes zeros": whole[:-30] + bytes(30),
-        }.items():
-            yield Case(f"{suffix}: {name}", content(f"data.{suffix}", held), arguments)
-        names = _columns() if suffix == "parquet" else {"no rows": good_table().slice(0, 0)}
-        for name, table in names.items():
-            yield Case(f"{suffix}: {name}", content(f"data.{suffix}", write(table)), arguments)
-    twice = pa.Table.from_arrays([pa.array([1, 2, 3])] * 3, names=["a", "a", "y"])
-    for suffix, write in writers.items():
-        if suffix == "arrow":
-            yield Case(
-                f"{suffix}: two columns of one name",
-                content(f"data.{suffix}", write(twice)),
-                ("audit", f"data.{suffix}", "--target", "y"),
-            )
-    stream = arrow_stream(good_table())
-    yield Case(
-        "arrow: a stream that is cut",
-        content("data.arrow", stream[: len(stream) // 3]),
-        ("audit", "data.arrow", "--target", "y"),
-    )
+    whole, line = parquet(good_table()), ("audit", "data.parquet", "--target", "y")
+    for share in (0.0, 0.01, 0.3, 0.7, 0.99):
+        held = truncated(whole, share)
+        yield Case(f"parquet: cut at {share:.0%}", content("data.parquet", held), line)
+    for name, held in {
+        "a table of text": GOOD.encode(),
+        "zeros": bytes(1000),
+        "the first half zeros": bytes(len(whole) // 2) + whole[len(whole) // 2 :],
+        "the last bytes zeros": whole[:-30] + bytes(30),
+        **{name: parquet(table) for name, table in _columns().items()},
+    }.items():
+        yield Case(f"parquet: {name}", content("data.parquet", held), line)
 
 
 def cases() -> Iterator[Case]:

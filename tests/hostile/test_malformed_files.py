@@ -16,7 +16,7 @@ import typer.main
 from malformed_archives import X, Y, archive, npy, npz, png_of
 from malformed_case import Case, both, content
 from malformed_files import malformed
-from malformed_tables import GOOD, arrow_stream, good_table
+from malformed_tables import GOOD
 
 from leakscope._numerics import memory
 from leakscope.cli import main
@@ -182,11 +182,6 @@ FINE = [
         "order of Fortran",
         content("data.npz", npz(X=X.copy(order="F"), y=Y)),
         ("audit", "data.npz", "--run-dir", "run"),
-    ),
-    Case(
-        "an Arrow stream",
-        content("data.arrow", arrow_stream(good_table())),
-        ("audit", "data.arrow", "--target", "y", "--run-dir", "run"),
     ),
     Case(
         "a picture with too few rows, as Pillow and browsers read it",

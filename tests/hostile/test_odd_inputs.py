@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pandas as pd
 import pytest
 import skops.io
-from onnx import TensorProto, helper, numpy_helper
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import leakscope
 from leakscope.cli import main
-from leakscope.data.models import read_model
 from leakscope.errors import InputError
 from leakscope.fitted import from_sklearn
 
@@ -116,7 +112,7 @@ def test_a_column_twice_while_streaming(tmp_path: Path, capsys: pytest.CaptureFi
 
     columns = [pa.array(X[:, 0]), pa.array(X[:, 1]), pa.array(Y)]
     pq.write_table(pa.table(columns, names=["a", "a", "y"]), tmp_path / "d.parquet")
-    line = ["audit", str(tmp_path / "d.parquet"), "--target", "y", "--kernel", "linear", "--stream"]
+    line = ["audit", str(tmp_path / "d.parquet"), "--target", "y", "--model", "ridge", "--stream"]
     assert main([*line, "--run-dir", str(tmp_path / "run")]) == 2
     assert "'a'" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
@@ -164,96 +160,6 @@ def test_a_step_that_would_make_millions_of_features() -> None:
     pipeline.steps[-1][1].n_features_in_ = 5
     with pytest.raises(InputError, match="1961256 features, and Ridge was fitted on 5"):
         from_sklearn(pipeline, wide, wide[:, 0])
-
-
-def graph(nodes: list[Any], initializers: list[Any], tmp_path: Path) -> Path:
-    value = helper.make_tensor_value_info
-    made = helper.make_graph(
-        nodes,
-        "g",
-        [value("x", TensorProto.FLOAT, [None, 2])],
-        [value("out", TensorProto.FLOAT, [None, 1])],
-        initializers,
-    )
-    place = tmp_path / "m.onnx"
-    place.write_bytes(helper.make_model(made).SerializeToString())
-    return place
-
-
-def tensor(values: Any, name: str = "") -> Any:
-    return numpy_helper.from_array(np.asarray(values, dtype=np.float32), name)
-
-
-def test_weights_outside_the_file_are_not_read(tmp_path: Path) -> None:
-    """The digest of the model is that of its file."""
-    outside = tensor([[1.0], [2.0]])
-    np.array([5.0, 6.0], dtype=np.float32).tofile(tmp_path / "other.bin")
-    onnx.external_data_helper.set_external_data(outside, "other.bin")
-    outside.ClearField("raw_data")
-    constant = helper.make_node("Constant", [], ["w"], value=outside)
-    layer = helper.make_node("MatMul", ["x", "w"], ["out"])
-    for nodes, held in (([constant, layer], []), ([layer], [changed(outside, name="w")])):
-        with pytest.raises(InputError, match="in another file"):
-            read_model(graph(nodes, held, tmp_path))
-
-
-W = tensor([[1.0], [2.0]], "w")
-LAYER = helper.make_node("MatMul", ["x", "w"], ["out"])
-SCALE = {"domain": "ai.onnx.ml"}
-
-
-@pytest.mark.parametrize(
-    ("nodes", "held", "words"),
-    [
-        ([helper.make_node("MatMul", ["x", "w"], [])], [W], "no output"),
-        ([helper.make_node("Constant", [], ["c"]), LAYER], [W], "no array"),
-        ([helper.make_node("Constant", [], [], value=W), LAYER], [W], "no output"),
-        ([LAYER], [tensor(np.zeros((0, 1)), "w")], "without numbers"),
-        ([LAYER], [tensor(np.zeros((2, 1, 1)), "w")], "does not fit"),
-        ([helper.make_node("Gemm", ["x"], ["out"])], [W], "needs two inputs"),
-        (
-            [
-                helper.make_node("Sub", ["x", "s"], ["z"]),
-                helper.make_node("MatMul", ["z", "w"], ["out"]),
-            ],
-            [W, tensor([1.0, 2.0, 3.0], "s")],
-            "scales 3 features",
-        ),
-        (
-            [
-                helper.make_node(
-                    "Scaler", ["x"], ["z"], offset=[1.0, 2.0], scale=[1.0] * 3, **SCALE
-                ),
-                helper.make_node("MatMul", ["z", "w"], ["out"]),
-            ],
-            [W],
-            "3",
-        ),
-        (
-            [
-                helper.make_node("LinearRegressor", ["x"], ["out"], **SCALE),
-            ],
-            [],
-            "no ",
-        ),
-    ],
-)
-def test_graphs_that_are_not_whole(
-    nodes: list[Any], held: list[Any], words: str, tmp_path: Path
-) -> None:
-    with pytest.raises(InputError, match=re.escape(words)):
-        read_model(graph(nodes, held, tmp_path))
-
-
-def test_a_constant_of_one_number(tmp_path: Path) -> None:
-    half = helper.make_node("Constant", [], ["c"], value_float=0.5)
-    nodes = [half, helper.make_node("Mul", ["x", "c"], ["z"])]
-    found = read_model(
-        graph([*nodes, helper.make_node("MatMul", ["z", "w"], ["out"])], [W], tmp_path)
-    )
-    assert found.linear is not None
-    assert found.linear.scale is not None
-    assert found.linear.scale.tolist() == [0.5, 0.5]
 
 
 # Trainings.

@@ -19,21 +19,14 @@ ROUTINES = {
 }
 
 GROUP = "a group's or a few queries' own rows"
-CLASSES = "as many rows as classes"
 PARAMETERS = "as many rows as the design has columns, or its support"
 NETWORK = "a network's neurons, or the few points of a relu experiment"
 
 SMALL = {
     "fitted/exact.py": PARAMETERS,
     "fitted/held_sets.py": PARAMETERS,
-    "fitted/joint.py": "as many rows as releases",
-    "fitted/leave_one_out.py": CLASSES,
-    "fitted/losses.py": CLASSES,
-    "fitted/optimum.py": PARAMETERS,
     "fitted/people.py": GROUP,
-    "fitted/people_cavity.py": GROUP,
     "fitted/record_population.py": "as many rows as trained models, or as a line has knots",
-    "fitted/responses.py": PARAMETERS,
     "fitted/secret.py": "as many rows as values of the column times outputs, or as coefficients",
     "kernels/duals.py": "quadrature nodes",
     "lasso/amp.py": PARAMETERS,
@@ -48,14 +41,18 @@ SMALL = {
     "lood/features.py": "eight records, compared with the kernel's own matrix",
     "lood/groups.py": GROUP,
     "lood/mean_distance.py": "as many rows as features, 2,048 at most",
-    "lood/posterior.py": "the queries asked together",
     "lood/query_climb.py": GROUP,
     "lood/query_search.py": GROUP,
-    "measures/multivariate_ratio.py": "as many rows as outputs",
+    "measures/quadratic_forms.py": "as many rows as outputs",
     "measures/normal_divergence.py": "as many rows as outputs",
     "relu/kkt.py": NETWORK,
     "relu/margin_bounds.py": NETWORK,
     "relu/near_orthogonality.py": NETWORK,
+    "single_fit/laws.py": GROUP,
+    "single_fit/leave_one_out.py": GROUP,
+    "single_fit/responses.py": PARAMETERS,
+    "single_fit/structured.py": PARAMETERS,
+    "single_fit/units.py": GROUP,
 }
 
 

@@ -18,7 +18,7 @@ import leakscope
 from leakscope import settings
 from leakscope.settings import KERNELS
 from leakscope.settings.advise import AdviseSettings
-from leakscope.settings.attack import MembershipSettings, NetworkSettings, ReconstructSettings
+from leakscope.settings.attack import MembershipSettings, ReconstructSettings
 from leakscope.settings.compare import CompareSettings
 from leakscope.settings.data import DataSettings
 from leakscope.settings.kernel_catalogue import kernel_options
@@ -136,10 +136,8 @@ def test_the_settings_say_it_once(name: str, value: Any) -> None:
 TAKERS: dict[str, tuple[type[BaseModel], ...]] = {
     "AuditedClassifier": (settings.AuditSettings,),
     "AuditedRegressor": (settings.AuditSettings,),
-    "LeakageAuditor": (settings.AuditSettings, DataSettings),
     "advise": (AdviseSettings,),
     "attack_membership": (MembershipSettings,),
-    "attack_network": (NetworkSettings,),
     "attack_reconstruct": (ReconstructSettings,),
     "audit": (settings.AuditSettings,),
     "audit_frame": (DataSettings,),
@@ -153,9 +151,6 @@ TAKERS: dict[str, tuple[type[BaseModel], ...]] = {
 # Where Python's default differs from the command line's, and why.
 DIFFERS = {
     ("audit", "explain"): "an explanation may build the whole matrix again; arrays ask for it",
-    ("audit_frame", "task"): "only a Hugging Face folder says of itself that it holds classes",
-    ("LeakageAuditor", "sensitivity"): "a search fits hundreds of times",
-    ("LeakageAuditor", "task"): "arrays say nothing of themselves",
 }
 
 
@@ -173,15 +168,6 @@ def test_python_has_the_defaults_of_the_command_line(name: str) -> None:
             home = model.model_fields[parameter.name].default
             assert parameter.default is None or parameter.default == home, parameter.name
     assert compared
-
-
-@pytest.mark.parametrize("name", ["AuditedClassifier", "AuditedRegressor", "LeakageAuditor"])
-def test_an_estimator_has_every_setting_of_the_model_family(name: str) -> None:
-    """A new option of a kernel is one field; whoever forgets the estimators is told here."""
-    own = {"scaling", "seed", "explain", "sensitivity"}
-    missing = set(settings.AuditSettings.model_fields) - own
-    missing -= set(inspect.signature(getattr(leakscope, name)).parameters)
-    assert not missing, f"leakscope.{name} takes no {', '.join(sorted(missing))}"
 
 
 # The linear kernel shares its name with an instrument and a verb.

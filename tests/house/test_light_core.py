@@ -29,7 +29,6 @@ DISTRIBUTIONS = {
     "PIL": "pillow",
     "distributed": "dask",
     "h11": "uvicorn",
-    "mlflow": "mlflow-skinny",
     "vl_convert": "vl-convert-python",
 }
 
@@ -113,16 +112,11 @@ def test_the_usual_way_needs_no_extra(table: Path) -> None:
 
 def files(place: Path) -> None:
     """Files and folders that only a library of an extra can read."""
-    for name in ("t.parquet", "t.arrow", "m.skops", "m.onnx", "n.safetensors", "n.pt"):
+    for name in ("t.parquet", "m.skops", "n.safetensors", "n.pt"):
         (place / name).write_bytes(b"something that is not empty")
     for name in ("cats", "dogs"):
         (place / "pictures" / name).mkdir(parents=True)
         (place / "pictures" / name / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    (place / "hub").mkdir()
-    (place / "hub" / "data.arrow").write_bytes(b"ARROW1")
-    state = {"_data_files": [{"filename": "data.arrow"}]}
-    (place / "hub" / "state.json").write_text(json.dumps(state), encoding="utf-8")
-    (place / "hub" / "dataset_info.json").write_text('{"features": {}}', encoding="utf-8")
     (place / "q.csv").write_text("a\n0.5\n1.5\n", encoding="utf-8")
     (place / "two.csv").write_text("a,b,y\n1,0,1\n0,1,-1\n-1,0,1\n0,-1,-1\n", encoding="utf-8")
     network = {"w": [[1.0, 0.5], [-1.0, 0.2]], "b": [0.1, -0.2], "v": [1.0, -1.0]}
@@ -132,23 +126,17 @@ def files(place: Path) -> None:
 # Each way to need a library, and the library.
 REFUSED = [
     ("audit t.parquet --target y", "pyarrow"),
-    ("audit t.arrow --target y", "pyarrow"),
     ("audit t.parquet --target y --stream", "pyarrow"),
-    ("audit hub --target y", "pyarrow"),
     ("audit pictures", "PIL"),
     ("audit table.csv --target y --model m.skops", "skops"),
-    ("audit table.csv --target y --model m.onnx --alpha 1", "onnx"),
     ("audit table.csv --target y --kernel nngp", "jax"),
     ("audit table.csv --target y --train sklearn.tree:DecisionTreeRegressor --workers 2",
      "distributed"),
     ("attack query table.csv --target y --record 3", "jax"),
     ("attack membership n.safetensors --queries q.csv", "safetensors"),
     ("attack membership n.pt --queries q.csv", "torch"),
-    ("attack membership n.onnx --queries q.csv", "onnx"),
     ("attack membership n.json --queries q.csv --picture found.png", "vl_convert"),
-    ("attack network two.csv", "jax"),
     ("plan network table.csv --target y", "jax"),
-    ("attack reconstruct n.json", "jax"),
     ("verify rbf --network 16 --records 2 --models 4", "jax"),
     ("serve", "starlette"),
 ]  # fmt: skip
@@ -156,7 +144,6 @@ REFUSED = [
 
 def test_each_missing_extra_is_one_sentence_that_names_it(table: Path, tmp_path: Path) -> None:
     files(tmp_path)
-    (tmp_path / "n.onnx").write_bytes(b"something that is not empty")
     (tmp_path / "table.csv").write_bytes(table.read_bytes())
     made = ["audit", "table.csv", "--target", "y", "--kernel", "rbf", "--run-dir", "rbf"]
     _, *answers = bare(made, *(command.split() for command, _ in REFUSED), at=tmp_path)
@@ -196,11 +183,11 @@ def test_a_broken_library_keeps_its_own_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """What is installed, and lacks something itself, is not said to be missing."""
-    (tmp_path / "onnx.py").write_text("import nothing_of_this_name", encoding="utf-8")
+    (tmp_path / "clarabel.py").write_text("import nothing_of_this_name", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "onnx", raising=False)
+    monkeypatch.delitem(sys.modules, "clarabel", raising=False)
     with pytest.raises(ModuleNotFoundError, match="nothing_of_this_name"):
-        required("onnx", "It")
+        required("clarabel", "It")
 
 
 def test_the_charts_library_is_the_one_that_is_named() -> None:

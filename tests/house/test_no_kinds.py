@@ -15,7 +15,6 @@ ROOMS = (
     "auditing",
     "cli",
     "comparing",
-    "composing",
     "erasing",
     "deciding",
     "estimators",
@@ -34,13 +33,11 @@ COMMON = {"explanations", "totals", "size", "for_everybody", "against", "secret_
 PARTS: dict[str, str] = {
     "advising/__init__.py": "a defence for processes is applied by hand (docs/howto)",
     "attacking/membership.py": "the attack is on a fitted model's file, which fit reads",
-    "attacking/influence.py": "the attack is on a Gaussian process, by its paper",
     "attacking/query.py": "the attack is on a Gaussian process, by its paper",
     "attacking/reconstruct_fit.py": "the attack is on a fitted model's file, which fit reads",
     "auditing/__init__.py": "streaming is a verb's door of its own",
     "auditing/audit.py": "a stand-in is a fitted model, and a named model says what it predicts",
     "cli/audit.py": "the cost of streaming is said before it is paid",
-    "estimators/gaussian_process.py": "the scikit-learn face of a Gaussian process",
     "verifying/retrained_checks.py": "one contract for a training, that of audit --train",
     "verifying/verify.py": "the query attack is on a Gaussian process, by its paper",
 }

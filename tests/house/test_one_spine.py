@@ -46,14 +46,12 @@ ALLOWED: dict[str, str] = {
 
 # Files that use the normal law's own functions, which are what measures are made of, and for what.
 NORMAL_FUNCTIONS: dict[str, str] = {
-    "estimators/gaussian_process.py": "class probabilities of two classes",
     "fitted/counted_models.py": "the quantile of a test's chance",
     "fitted/few_models.py": "the quantile beyond which a shift is claimed, over all records; the "
     "normals that stand for an advantage that was counted; a test of normality",
     "fitted/fitted_laws.py": "the chance of the right label, which is the law itself",
     "fitted/paired_laws.py": "a test of normality",
     "fitted/secret.py": "points that stand for a normal law",
-    "fitted/softmax_cavity.py": "the same with several classes",
     "lasso/laplace_noise.py": "a normal plus Laplace noise, of which the estimates are made",
     "lasso/noise_overlap.py": "the overlap of two noises",
     "lasso/onaverage_kl.py": "the information about a location, an ingredient of laws",
@@ -61,17 +59,13 @@ NORMAL_FUNCTIONS: dict[str, str] = {
     "lasso/state_evolution.py": "state evolution and its slopes",
     "linear/design.py": "quadrature nodes for a record's norm",
     "lood/separation.py": "the chance that a draw has the right class",
-    "planning/linear_defences.py": "labels that are evenly likely",
-    "planning/real_attackers.py": "normal numbers out of uniform ones, for beliefs and labels",
     "relu/near_orthogonality.py": "chances that drawn points are nearly orthogonal",
+    "single_fit/laws.py": "the chance of the right label of several classes",
     "subjects/pricing.py": "the chance that a noised score names the right class",
     "subjects/process/defence.py": "the chance that a released answer has the right sign",
     "subjects/fit/subject.py": "the chance of the right label, with and without the record",
-    "subjects/process/noise_path.py": "the chance that a draw has the wrong sign",
     "verifying/checks.py": "the threshold of a z-score, and the interval of a correlation",
-    "attacking/score_attacks.py": "normal scores of ranks",
-    "verifying/experiments/network_training.py": "an activation function",
-    "verifying/experiments/simulation.py": "the width of an interval in standard errors",
+    "verifying/network_training.py": "an activation function",
 }
 
 TELLTALES = {"ndtr", "log_ndtr", "ndtri", "erf", "erfc", "erfcx", "erfinv", "owens_t", "chndtr"}

@@ -21,18 +21,16 @@ ROOMS = {
     "attack": "attacking",
     "audit": "auditing",
     "compare": "comparing",
-    "compose": "composing",
     "decide": "deciding",
     "erase": "erasing",
     "measure": "measuring",
     "plan": "planning",
     "report": "reporting",
-    "serve": "serving",
     "verify": "verifying",
 }
 
-# The papers' figures stand beside the package, in a clone.
-BESIDE = {"reproduce"}
+# The papers' figures stand beside the package, in a clone; the page composes commands.
+BESIDE = {"reproduce", "serve"}
 
 CLI = PACKAGE / "cli"
 
@@ -112,7 +110,7 @@ def test_a_result_is_a_stored_class() -> None:
     from leakscope import results
 
     for verb, name in functions():
-        if verb in ("audit", "report", "serve"):
+        if verb in ("audit", "report"):
             continue
         annotation = inspect.signature(getattr(leakscope, name)).return_annotation
         for part in str(annotation).split(" | "):

@@ -35,7 +35,7 @@ GONE = (
 
 SOURCES = [
     path
-    for folder in ("cli", "settings", "serving", "reporting", "auditing", "comparing", "composing",
+    for folder in ("cli", "settings", "serving", "reporting", "auditing", "comparing",
                    "advising", "attacking", "verifying", "measuring", "results", "deciding")
     for path in sorted((ROOT / "src" / "leakscope" / folder).rglob("*"))
     if path.suffix in (".py", ".html", ".js")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,9 +16,6 @@ from leakscope.lood import nystrom
 from leakscope.lood.nystrom import certified_records
 from leakscope.lood.process import Process
 from leakscope.reporting.audit_page import record_columns, table_columns
-from leakscope.results import Audit, read_result
-
-OLD = Path(__file__).parents[1] / "results" / "old"
 
 # No interval is asked to hold beyond what the dense answer itself is known to.
 ROUNDING = 1e-6
@@ -311,20 +306,3 @@ def test_too_little_memory_is_said_before(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("leakscope._numerics.memory.available_memory", lambda: 300 * 2**20)
     with pytest.raises(InputError, match=r"approximate audit of 60 records .* use fewer inducing"):
         certified_records(made("plain", records=60), inducing=10)
-
-
-def test_an_older_approximate_run_opens_and_is_not_computed_again(tmp_path: Path) -> None:
-    stored = json.loads((OLD / "audit.json").read_text(encoding="utf-8"))
-    stored["route"] = stored["settings"]["route"] = "fitc"
-    for record in stored["records"][:3]:
-        record["trusted"] = False
-    path = tmp_path / "result.json"
-    path.write_text(json.dumps(stored), encoding="utf-8")
-    document = read_result(path)
-    assert isinstance(document, Audit)
-    assert document.details.approximate
-    assert document.doubt is not None
-    assert document.doubt.startswith("3 of ")
-    assert "known no better than to" in document.doubt
-    with pytest.raises(InputError, match=r"'nystrom', .*but it is 'fitc'"):
-        leakscope.advise(path, leakscope.AuditTarget("advantage", 0.2))

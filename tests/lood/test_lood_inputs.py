@@ -25,7 +25,7 @@ ROUTES = {
         phi, y, leave_out=[1], kernel=kernels.rbf(1.0), noise_variance=noise
     ),
     "posterior": lambda phi, y, noise: lood.posterior(
-        phi, y, kernel=kernels.linear(), noise_variance=noise, route="features"
+        phi, y, kernel=kernels.linear(), noise_variance=noise
     ),
 }
 

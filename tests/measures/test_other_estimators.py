@@ -1,4 +1,4 @@
-"""Jeffreys divergence, tabulated densities, and measures from draws, against exact measures."""
+"""Jeffreys divergence, and measures from draws, against exact measures."""
 
 from __future__ import annotations
 
@@ -27,24 +27,6 @@ def test_jeffreys_is_the_sum_of_both_directions(shift: float) -> None:
     assert float(measures.jeffreys(pair)) == pytest.approx(float(both), rel=1e-13)
     with pytest.raises(InputError, match="both directions"):
         measures.jeffreys(LawPair(Empirical([0.0, 1.0]), Empirical([0.0, 2.0])))
-
-
-def test_tabulated_densities_give_the_measures() -> None:
-    pair = LawPair(Normal(0.3, 1.4), Normal(0.0, 0.7))
-    x = np.linspace(-15.0, 15.0, 60_001)
-    densities = np.exp(pair.member.log_density(x)), np.exp(pair.nonmember.log_density(x))
-    weights = np.gradient(x)
-    exact = measures.summary(pair)
-    for name in ("advantage", "auc", "kl", "kl_reverse"):
-        found = measures.tabulated(name, weights, densities)  # type: ignore[arg-type]
-        assert found == pytest.approx(float(getattr(exact, name)), rel=1e-5)
-        # a test learnt elsewhere is no better
-        other = LawPair(Normal(0.5, 1.2), Normal(0.0, 0.8))
-        learnt = np.exp(other.member.log_density(x)), np.exp(other.nonmember.log_density(x))
-        judged = measures.tabulated(name, weights, densities, learnt)  # type: ignore[arg-type]
-        assert judged < found
-    with pytest.raises(InputError, match="measure must be one of"):
-        measures.tabulated("tpr", weights, densities)  # type: ignore[arg-type]
 
 
 def test_advantage_of_log_ratios_has_no_bias() -> None:

@@ -9,7 +9,7 @@ from scipy import stats
 
 from leakscope import measures
 from leakscope.laws import LawPair, MultivariateNormal, Normal, SpikeAndSlab
-from leakscope.measures.normal_ratio import NormalRatio
+from leakscope.measures.normals import NormalRatio
 
 
 @pytest.mark.parametrize(("sigma0", "sigma1"), [(0.7, 1.4), (0.2, 1.0), (1.0, 1.001)])

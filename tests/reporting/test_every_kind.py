@@ -18,7 +18,6 @@ from sklearn.tree import DecisionTreeClassifier
 import leakscope
 from leakscope.auditing import audit_streamed
 from leakscope.errors import InputError
-from leakscope.reporting import mlflow_metrics
 from leakscope.reporting.exports import sacro_individual
 from leakscope.reporting.writing import report_html
 from leakscope.results import Audit, Run
@@ -36,7 +35,10 @@ KINDS = ("process", "nystrom", "groups", "fit", "training", "stream")
 def audited(kind: str, folder: Any) -> None:
     options: dict[str, Any] = {"record_ids": IDS}
     if kind == "stream":
-        frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y, who=IDS)
+        # Few records are not streamed.
+        many = np.random.default_rng(5).normal(size=(600, 4))
+        frame = pd.DataFrame(many, columns=["a", "b", "c", "y"])
+        frame["who"] = [f"person-{i}" for i in range(len(frame))]
         frame.to_parquet(folder / "records.parquet")
         audit_streamed(
             folder / "records.parquet", target="y", id_column="who", directory=folder / kind
@@ -151,15 +153,6 @@ def test_the_glossary_has_the_words_that_the_page_uses(runs: dict[str, Run]) -> 
     assert "kernel" not in words["fit"]
     assert "noise variance" in words["process"]
     assert "shift" not in words["process"]
-    assert "leverage" in words["stream"]
-
-
-def test_aggregates_of_every_kind(runs: dict[str, Run]) -> None:
-    for kind, run in runs.items():
-        audit, found = audit_of(run), mlflow_metrics(run)
-        assert found["records"] == audit.units
-        assert found["largest_advantage"] == pytest.approx(audit.totals.largest["advantage"])
-        assert ("exposed" in found) == (kind in ("fit", "training"))
 
 
 def test_any_audit_of_records_goes_to_sacro(runs: dict[str, Run], tmp_path: Path) -> None:

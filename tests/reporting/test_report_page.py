@@ -175,7 +175,7 @@ def test_other_kernels_are_shown_with_the_runs_own_numbers(digits, tmp_path):
     assert "kernel_advantages" in redacted
     assert "kernel_ranges" not in redacted
     assert "contradict" not in Reader(redacted).text
-    # A run of an earlier leakscope has none of it, and the page says so.
+    # A run that was not made by the command has none of it, and the page says so.
     old = tmp_path / "old"
     shutil.copytree(digits, old, ignore=shutil.ignore_patterns("*.html"))
     result = json.loads((old / "result.json").read_text())
@@ -306,7 +306,7 @@ def test_the_report_of_a_plan_has_its_answer(tmp_path):
     from leakscope.results import write_result
 
     setting = LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.2)
-    plan = leakscope.plan_lasso(setting, optimize=True, target_kl=0.1)
+    plan = leakscope.plan_lasso(setting, optimize=True, target_advantage=0.1)
     text = leakscope.report(write_result(plan, tmp_path / "lasso.json")).read_text()
     for part in (
         "tells which of them was used with an advantage of 0.1074",

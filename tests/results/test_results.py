@@ -144,7 +144,7 @@ def with_record(**fields):
         ("not json", "is not JSON"),
         ("[1, 2]", "has no schema_version"),
         ("{}", "has no schema_version"),
-        (changed(schema_version="2"), "newer leakscope .schema_version 2; this one reads up to 1"),
+        (changed(schema_version="1"), "another version of leakscope .schema_version '1'"),
         (changed(kind="novel"), "known kind"),
         (changed(records=[{"record_id": 1}]), "not a whole leakscope result: records.0.kl"),
         (changed(unheard_of=1), "not a whole leakscope result: unheard_of"),

@@ -15,7 +15,6 @@ import leakscope
 from leakscope.auditing import audit_streamed
 from leakscope.results import Audit, Trust
 from leakscope.results.columns import trust_columns
-from leakscope.settings import AuditSettings
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -62,15 +61,12 @@ def test_what_is_read_is_what_was_written(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_streamed_audit(tmp_path: Path) -> None:
-    frame = pd.DataFrame(X, columns=list("abc")).assign(y=Y)
-    frame.to_parquet(tmp_path / "r.parquet", index=False)
-    settings = AuditSettings(kernel="linear", sensitivity=False, explain=0)
-    audit = audit_streamed(
-        tmp_path / "r.parquet", directory=tmp_path / "run", settings=settings, target="y"
-    )
+    many = np.random.default_rng(1).normal(size=(600, 4))
+    pd.DataFrame(many, columns=list("abcy")).to_parquet(tmp_path / "r.parquet", index=False)
+    audit = audit_streamed(tmp_path / "r.parquet", directory=tmp_path / "run", target="y")
     again = Audit.open(tmp_path / "run")
     assert again == audit
-    assert (again.units, again.complete) == (40, False)
+    assert (again.units, again.complete) == (600, False)
 
 
 @pytest.mark.filterwarnings("ignore:For .* of the records one other record")
@@ -90,7 +86,7 @@ def test_what_failed_and_what_nobody_looked_at_are_told_apart(tmp_path: Path) ->
 
 
 def test_a_column_that_a_file_holds_empty_is_not_known() -> None:
-    """Earlier files hold null for the ends of intervals that there were none of."""
+    """Null stands for the ends of intervals that there were none of."""
     found = leakscope.audit(X, Y, kernel="rbf", sensitivity=False)
     assert "rank_low" in found.to_frame().columns
     assert "rank_low" not in found.table

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
 import leakscope
-from leakscope import kernels, results
+from leakscope import kernels
 from leakscope.results.columns import COLUMNS, text_with_ends
 from leakscope.results.shown import LONGEST
 
-OLD = sorted((Path(__file__).parent / "old").glob("*.json"))
 HOSTILE = "<script>alert(1)</script>|`*_\x1b[31m"
 
 
@@ -74,17 +72,19 @@ def test_markdown_has_one_row_per_record_whatever_they_are_called(audits):
         assert "<script>" not in result.to_markdown()
 
 
-@pytest.mark.parametrize("path", OLD, ids=lambda path: path.stem)
-def test_every_kind_of_result_is_shown_in_short(path):
-    found = results.read_result(path)
-    assert repr(found).startswith(f"<{type(found).__name__}: ")
-    assert len(repr(found)) <= LONGEST + 40
-    short = found.in_short()
-    assert short.sentences
-    assert all(short.sentences)
-    assert parsed(found._repr_html_()).found[0] == "div"
-    assert found.to_markdown().startswith("**")
-    assert all(len(row) == len(short.headings) for row in short.rows)
+def test_several_kinds_of_result_are_shown_in_short(audits):
+    measured = leakscope.measure("normal:1,1", "normal:0,1")
+    compared = leakscope.compare(audits[1], audits[1])
+    verified = leakscope.verify(audits[1], records=2, draws=100)
+    for found in (*audits, measured, compared, verified):
+        assert repr(found).startswith(f"<{type(found).__name__}: ")
+        assert len(repr(found)) <= LONGEST + 40
+        short = found.in_short()
+        assert short.sentences
+        assert all(short.sentences)
+        assert parsed(found._repr_html_()).found[0] == "div"
+        assert found.to_markdown().startswith("**")
+        assert all(len(row) == len(short.headings) for row in short.rows)
 
 
 def test_the_numbers_in_short_are_the_result_s():

@@ -89,33 +89,13 @@ class TestOneLineMore:
         assert main([*words, "--no-sensitivity", "--run-dir", str(tmp_path / "run")]) == 0
         assert "cosine" in capsys.readouterr().out
 
-    def test_in_the_web_form(self):
-        from leakscope.serving.application import render
-        from leakscope.serving.audit_job import AuditRequest, model_fields
-        from leakscope.serving.wording import form_fields
-
-        page = render(
-            "start.html",
-            examples=[],
-            models=[],
-            settings=form_fields(["kernel"], model_fields()),
-            jobs=[],
-            suffixes=[],
-            limit=1,
-            limit_megabytes="1",
-        )
-        assert '<option value="cosine">cosine (repeating functions)</option>' in page
-        assert '<option value="rbf" selected>rbf (smooth functions)</option>' in page
-        request = validated(AuditRequest, example="iris", model="process", kernel="cosine")
-        assert request.settings()[0] == AuditSettings(kernel="cosine")
-
     def test_from_settings(self):
         chosen = AuditSettings(kernel="cosine", length_scale=3.0)
         assert kernels.by_name(chosen.kernel, **chosen.kernel_options()) == Cosine(3.0)
 
     def test_in_an_estimator(self):
         X = np.arange(12.0).reshape(-1, 1)
-        model = leakscope.AuditedRegressor("cosine", length_scale=5.0, noise_variance=0.1)
+        model = leakscope.AuditedRegressor(Cosine(5.0), noise_variance=0.1)
         assert model.fit(X, np.sin(X[:, 0])).result_.details.kernel["period"] == 5.0
 
 

@@ -28,7 +28,7 @@ from leakscope.settings.setting import described, validated
         (
             settings.AuditSettings,
             {"route": "scenic"},
-            "route: .*'auto', 'dense', 'features', 'nystrom', 'device' or 'disk'",
+            "route: .*'auto', 'dense', 'features', 'nystrom' or 'device'",
         ),
         (settings.AuditSettings, {"scaling": "some"}, "scaling: .*'standard' or 'none'"),
         (

@@ -17,10 +17,9 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import KNeighborsClassifier
 
 from leakscope.data import Dataset, prepare
-from leakscope.laws import Bernoulli, Provenance
+from leakscope.laws import Discrete, Provenance
 from leakscope.results import Audit, ExaminedModel, Trust
 from leakscope.results.document import DatasetEntry
-from leakscope.settings import AuditSettings, ModelSettings
 from leakscope.subjects import Answers, Asked, Change, PairLaws, Stages, Subject
 from leakscope.subjects.arrays import checked_ids
 from leakscope.subjects.recipe import data_again
@@ -45,10 +44,6 @@ class NearestNeighbours(Subject):
     @classmethod
     def takes(cls, asked: Asked) -> bool:
         return isinstance(asked.model, KNeighborsClassifier) or asked.chosen.model == "knn"
-
-    @classmethod
-    def chosen(cls, model: str, given: dict[str, Any]) -> tuple[AuditSettings, ModelSettings]:
-        return AuditSettings(), ModelSettings(model=model)
 
     @classmethod
     def of(cls, asked: Asked, stage: Stages) -> NearestNeighbours:
@@ -94,14 +89,14 @@ class NearestNeighbours(Subject):
             trust=Trust.checked(CHECK, np.isfinite(inside)),
             provenance=told,
             columns={"mean_with": inside, "mean_without": outside},
-            member=Bernoulli(inside),
-            nonmember=Bernoulli(outside),
+            member=Discrete.of_label(inside),
+            nonmember=Discrete.of_label(outside),
         )
 
     @classmethod
     def stored_laws(cls, audit: Audit) -> PairLaws:
         inside, outside = audit.table.of("mean_with"), audit.table.of("mean_without")
-        laws = {"member": Bernoulli(inside), "nonmember": Bernoulli(outside)}
+        laws = {"member": Discrete.of_label(inside), "nonmember": Discrete.of_label(outside)}
         return PairLaws(trust=audit.trust, provenance=stored_provenance(audit), **laws)
 
     def changes(self, wanted: Any) -> Sequence[Change]:

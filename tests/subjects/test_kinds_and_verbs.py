@@ -91,7 +91,6 @@ def runs(folder: Path) -> dict[str, Callable[[str], Audit]]:
         "process, groups": lambda name: written(
             leakscope.audit(read("y", group_column="who"), settings=rbf), name
         ),
-        "streamed files": lambda name: _streamed(folder, name),
         "fitted model, streamed": lambda name: _streamed(
             folder, name, chosen=ModelSettings(model="ridge", alpha=1.0)
         ),
@@ -108,28 +107,13 @@ VERBS: dict[str, Callable[[Audit, Audit, Path], object]] = {
     "gate": lambda one, two, place: gate_failures(one, {"advantage": 0.5}),
     "report": lambda one, two, place: leakscope.report(place, place.with_suffix(".html")),
     "compare": lambda one, two, place: leakscope.compare(place, place),
-    "compose": lambda one, two, place: leakscope.compose(place, place),
     "advise": lambda one, two, place: leakscope.advise(
         place, leakscope.AuditTarget(measure="advantage", value=0.05), random_state=0
     ),
     "verify": lambda one, two, place: leakscope.verify(place, records=2, draws=300, models=24),
     "decide": lambda one, two, place: leakscope.decide(place, threshold_advantage=0.5),
     "erase": lambda one, two, place: leakscope.erase(place, records=[one.record_ids[0]]),
-    "slider of the web page": lambda one, two, place: _slid(one),
 }
-
-
-def _slid(audit: Audit) -> object:
-    from leakscope.subjects import Stages, opened
-
-    subject = opened(audit)
-    if subject.slider is None:
-        raise InputError("there is no setting that a slider could move without fitting again.")
-    subject.laws(Stages())
-    found = subject.path()
-    if isinstance(found, str):
-        raise InputError(found)
-    return found
 
 
 def table() -> str:

@@ -126,20 +126,6 @@ def test_the_command_line_takes_it_by_name(
     assert "have changed since" in capsys.readouterr().err
 
 
-def test_the_web_form_offers_it(records: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
-    from leakscope.serving.audit_job import AuditRequest, model_words, run_audit
-
-    assert model_words()["knn"] == "k nearest neighbours"
-    request = AuditRequest(example="wine", model="knn", threshold_advantage=0.05, verify=False)
-    seen: list[str] = []
-    outcome = run_audit(request, None, tmp_path / "run-one", seen.append)
-    assert "KNeighborsClassifier(n_neighbors=5)" in outcome.verdict
-    assert set(outcome.pages) == {"advice"}
-    assert [stage for stage in request.stages if stage in seen] == [
-        stage for stage in request.stages
-    ]
-
-
 def test_a_run_of_a_kind_that_is_not_there_is_refused(
     records: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:

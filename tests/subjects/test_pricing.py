@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import mean_tweedie_deviance
 
-from leakscope.fitted.losses import tweedie
+from leakscope.single_fit.losses import tweedie
 from leakscope.subjects.pricing import Folds, HeldOutScores, loss_words
 
 

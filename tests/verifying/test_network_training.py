@@ -8,7 +8,6 @@ import pytest
 from leakscope import InputError
 from leakscope._numerics.keys import Key
 from leakscope.verifying import (
-    ConvolutionalNetwork,
     DenseNetwork,
     FunctionTrainer,
     NetworkTrainer,
@@ -108,19 +107,6 @@ def test_wide_networks_begin_as_the_gaussian_process(activation):
     assert (np.abs(products.mean(axis=0) - kernel) < 4.0 * stderr + 0.02 * np.abs(kernel)).all()
 
 
-@pytest.mark.parametrize("pool", [False, True])
-def test_convolutional_networks_train(pool):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(10, 64)), rng.normal(size=(10, 2))
-    network = ConvolutionalNetwork((8, 8, 1), (8, 8), strides=(1, 2), pool=pool, bias=True)
-    trainer = NetworkTrainer(network, epochs=150, batch_size=None, learning_rate=3e-3)
-    found = trainer.train(X, y, np.ones((2, 10), dtype=bool), X, Key(0))
-    assert found.answers.shape == (2, 10, 2)
-    assert found.losses.max() < 0.3 * np.mean(np.sum(y**2, axis=1))
-    with pytest.raises(InputError, match="64 numbers, but records have 5"):
-        trainer.train(X[:, :5], y, np.ones((1, 10), dtype=bool), X[:, :5], Key(0))
-
-
 def test_refusals(data):
     X, y = data
     with pytest.raises(InputError, match="training diverged with learning_rate 1000"):
@@ -131,7 +117,6 @@ def test_refusals(data):
         (lambda: DenseNetwork(()), "widths must be positive"),
         (lambda: DenseNetwork((4,), activation="step"), "activation must be one of"),
         (lambda: DenseNetwork((4,), weight_variance=0.0), "weight_variance must be positive"),
-        (lambda: ConvolutionalNetwork((8, 8, 1), (4,), strides=(1, 1)), "strides must be one"),
         (lambda: NetworkTrainer(DenseNetwork(), epochs=0), "epochs must be 1 or more"),
         (lambda: NetworkTrainer(DenseNetwork(), optimiser="lbfgs"), "optimiser must be adam or"),
         (lambda: NetworkTrainer(DenseNetwork(), learning_rate=0.0), "learning_rate must be"),

@@ -172,7 +172,7 @@ def test_a_record_of_a_model_s_audit_can_be_named():
     )
     name = result.ranking()[0]
     found = verify(result, record_ids=[name], models=20)
-    assert {check.law for check in found.checks} == {f"record {name}"}
+    assert {check.law for check in found.checks} == {f"record {name}", "all records"}
 
 
 def test_predictions_that_all_err_to_one_side_are_told_of():

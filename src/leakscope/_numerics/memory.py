@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 
 from leakscope.errors import InputError
@@ -16,8 +13,6 @@ CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 # What the interpreter, the libraries and the operating system need beside one large array.
 HEADROOM_BYTES = 256 * 2**20
-
-_CEILING: ContextVar[int | None] = ContextVar("memory_ceiling", default=None)
 
 
 def available_memory() -> int | None:
@@ -32,21 +27,8 @@ def available_memory() -> int | None:
         _address_space_available(),
         _data_available(),
     )
-    known = [size for size in (*found, _CEILING.get()) if size is not None]
+    known = [size for size in found if size is not None]
     return min(known) if known else None
-
-
-@contextmanager
-def memory_ceiling(size: int) -> Iterator[None]:
-    """Within it no single request for memory may be larger, whatever the machine has.
-
-    A server that takes files from others must not grow by what one small file claims.
-    """
-    token = _CEILING.set(size + HEADROOM_BYTES)
-    try:
-        yield
-    finally:
-        _CEILING.reset(token)
 
 
 def require_memory(needed: int, what: str, remedy: str) -> None:

@@ -1,16 +1,12 @@
 """What an attacker really gets out of a model or its answers."""
 
-from leakscope.attacking.influence import attack_influence
 from leakscope.attacking.membership import attack_membership
-from leakscope.attacking.network import attack_network
 from leakscope.attacking.query import attack_query
 from leakscope.attacking.reconstruct import attack_reconstruct
 from leakscope.attacking.score_attacks import likelihood_ratio, lira, loss_threshold, relative, rmia
 
 __all__ = [
-    "attack_influence",
     "attack_membership",
-    "attack_network",
     "attack_query",
     "attack_reconstruct",
     "likelihood_ratio",

@@ -65,7 +65,6 @@ from leakscope.subjects.fit.file_models import (
     is_fitted,
     labels_for,
     plain_parameters,
-    rebuilt,
 )
 from leakscope.subjects.fit.named_models import named_fit
 
@@ -108,7 +107,7 @@ def attack_membership(
     ----------
     network
         A :class:`leakscope.relu.TwoLayerNetwork`, or the file that holds one.  With ``pool`` a
-        fitted estimator, a .skops or .onnx file, or a model's name.
+        fitted estimator, a .skops file, or a model's name.
     queries
         The records in question, one row each, a column for each input; an array or a file.  With
         ``pool`` records and labels, as it has them.
@@ -423,7 +422,7 @@ def _from_files(
         return _from_arrays(model, queries, pool)
     if isinstance(queries, tuple) or isinstance(pool, tuple):
         raise InputError("give queries and pool alike: two files, or two pairs of arrays.")
-    file = read_model(model) if str(model).lower().endswith((".skops", ".onnx")) else None
+    file = read_model(model) if str(model).lower().endswith(".skops") else None
     if file is None and not isinstance(model, str):
         raise InputError("records in files go with a model's file or name.")
     chosen = validated(
@@ -552,25 +551,16 @@ def _for_file(
     file: ModelFile, chosen: ModelSettings, both: Dataset, pool: Dataset, queries: Dataset
 ) -> tuple[WholeFit, ExaminedModel]:
     labels = labels_for(file, both)
-    if file.linear is not None:
-        if chosen.C is None and chosen.alpha is None:
-            raise InputError(
-                f"{file.path.name} holds no penalty, and its records are not known; give --C or "
-                "--alpha."
-            )
-        estimator = rebuilt(file.linear, both.features, labels, chosen, file.path.name)
-        X: Any = both.features
-    else:
-        estimator = file.estimator
-        if not is_fitted(estimator):
-            raise InputError(
-                f"{file.path.name} holds no fitted model that can be read without running code "
-                "(trees are compiled); give the fitted model's scores to leakscope measure."
-            )
-        names = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
-        X = both.features
-        if names:
-            X = pd.concat([raw_features(part, names) for part in (pool, queries)])
+    estimator = file.estimator
+    if not is_fitted(estimator):
+        raise InputError(
+            f"{file.path.name} holds no fitted model that can be read without running code (trees "
+            "are compiled); give the fitted model's scores to leakscope measure."
+        )
+    names = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
+    X: Any = both.features
+    if names:
+        X = pd.concat([raw_features(part, names) for part in (pool, queries)])
     whole = WholeFit.of(estimator, X, labels)
     inner = whole.found.inner
     examined = ExaminedModel(

@@ -1,7 +1,4 @@
-"""From a trained network to candidates for its training records.
-
-With one input by the theorems of **relu**; with several from its KKT residual, without a theorem.
-"""
+"""From a trained network of one input, or a fitted model, to candidates for training records."""
 
 from __future__ import annotations
 
@@ -15,17 +12,13 @@ import numpy as np
 from leakscope import __version__, relu
 from leakscope._numerics.arrays import FloatArray
 from leakscope.attacking.network_inputs import (
-    TrainingSet,
     answered,
     network_arrays,
     told_of,
     training_rows,
 )
 from leakscope.attacking.reconstruct_fit import reconstruct_from_fit
-from leakscope.data.models import NetworkArrays
 from leakscope.errors import InputError
-from leakscope.relu.kkt import KktResidual
-from leakscope.relu.kkt_reconstruction import PointReconstruction, PointRecovery
 from leakscope.relu.reconstruction import Reconstruction
 from leakscope.results.attacks import (
     FitReconstructAttack,
@@ -47,13 +40,6 @@ TOLERANCE = RECONSTRUCT_DEFAULTS.tolerance
 # A network whose conditions are off by more is no KKT point, nor nearly one.
 FAR_FROM = 0.01
 
-# With several inputs points are fitted, and a trained network's own records leave 0.01 or so.
-UNEXPLAINED = 0.1
-NEAR_MARGIN = 0.05
-ON_MARGIN = 0.01
-
-NO_THEOREM = "kkt residual (no theorem)"
-
 
 def attack_reconstruct(
     network: Any,
@@ -65,22 +51,19 @@ def attack_reconstruct(
     data: Any = None,
     black_box: bool = False,
     tolerance: float = TOLERANCE,
-    points: int | None = None,
-    seed: int = RECONSTRUCT_DEFAULTS.seed,
 ) -> ReconstructAttack | FitReconstructAttack:
     """Reconstruct training records from a trained model.
 
     A fitted linear model gives the one record away that somebody does not know who knows all
     others.  A two-layer ReLU network gives records away by itself: it must be near a KKT point of
-    the maximum-margin problem, where training with the logistic or exponential loss ends.  With one
-    input, certified candidates are training records if it is one; with several inputs there is no
-    theorem.
+    the maximum-margin problem, where training with the logistic or exponential loss ends, and have
+    one input: certified candidates are then training records.
 
     Parameters
     ----------
     network
         A :class:`leakscope.relu.TwoLayerNetwork`, or the file that holds one; or a fitted linear
-        model: an estimator, a .skops file, or an .onnx file with ``known``.
+        model: an estimator, or a .skops file with ``known``.
     known
         Of a fitted model: the records that the attacker knows, all but the missing ones; records
         and labels, or a file.  With ``data`` alone every record of it is attacked in turn.
@@ -99,9 +82,6 @@ def attack_reconstruct(
         Use the network's answers alone, not its weights.
     tolerance
         How near the margin, as a share of it, is on it.
-    points, seed
-        For several inputs: how many records to look for (as many as the weights can determine
-        where left out), and for the random starts.
 
     Returns
     -------
@@ -113,7 +93,7 @@ def attack_reconstruct(
     Raises
     ------
     InputError
-        Where the network is constant, or an option does not belong to its number of inputs.
+        Where the network is constant, or has several inputs, which no theorem covers.
 
     Examples
     --------
@@ -139,10 +119,11 @@ def attack_reconstruct(
     if not (arrays.v[:, None] * arrays.w).any():
         named = network if isinstance(network, (str, Path)) else arrays.name
         raise InputError(f"{named}: the network's answer is the same everywhere.")
-    several = arrays.w.shape[1] > 1
-    _require_options(several, form, black_box, tolerance, points)
-    if several:
-        return _points(arrays, margin, points, data, seed)
+    if arrays.w.shape[1] > 1:
+        raise InputError(
+            f"{arrays.name} has {arrays.w.shape[1]} inputs, and the theorems of reconstruction are "
+            "about one: leakscope attack membership takes networks of any number."
+        )
     training = None
     if data is not None:
         x, y = training_rows(data, 1)
@@ -198,21 +179,6 @@ def _joined(network: relu.TwoLayerNetwork, places: FloatArray) -> list[tuple[flo
     return [(float(a), float(b)) for a, b in zip(x, network(x), strict=True)]
 
 
-def _require_options(
-    several: bool, form: str, black_box: bool, tolerance: float, points: int | None
-) -> None:
-    """Refuse options of one input for several, and the other way round."""
-    for name, given in (
-        ("form", form != "pieces"),
-        ("black_box", black_box),
-        ("tolerance", tolerance != TOLERANCE),
-    ):
-        if several and given:
-            raise InputError(f"{name} is for networks with one input; this one has several.")
-    if points is not None and not several:
-        raise InputError("points is for networks with several inputs; this one has one.")
-
-
 def _verdict(found: Reconstruction, margin_known: bool) -> str:
     total = len(found.candidates)
     certified = sum(candidate.certified for candidate in found.candidates)
@@ -247,108 +213,4 @@ def _verdict(found: Reconstruction, margin_known: bool) -> str:
         parts.append("The network is not a KKT point of the training set given: no guarantee.")
     else:
         parts.append("Nothing is proven: that takes the training set and the weights.")
-    return " ".join(parts)
-
-
-def _points(
-    arrays: NetworkArrays,
-    margin: float | None,
-    points: int | None,
-    data: TrainingSet | None,
-    seed: int,
-) -> ReconstructAttack:
-    """Attack a network with several inputs, and check what was found on the training set."""
-    begin = time.perf_counter()
-    network = relu.TwoLayerNetwork(arrays.w, arrays.b, arrays.v)
-    training = None if data is None else training_rows(data, network.features)
-    residual = None if training is None else relu.kkt_residual(network, *training)
-    found = relu.reconstruct_points(network, points=points, margin=margin, random_state=seed)
-    recovery = None
-    if training is not None:
-        recovery = relu.point_recovery(found.x, training[0], random_state=seed)
-    values = found.to_dict()
-    entries = []
-    for one in values.pop("candidates"):
-        del one["method"]
-        entries.append(
-            ReconstructedRecord(
-                theorem=NO_THEOREM,
-                piece=None,
-                certified=False,
-                multiplier_low=None,
-                multiplier_high=None,
-                **one,
-            )
-        )
-    return ReconstructAttack(
-        leakscope_version=__version__,
-        settings={"margin": margin, "points": points, "seed": seed},
-        provenance=answered(found.provenance()),
-        assumptions=[
-            AssumptionEntry(
-                statement="the network is a KKT point of the maximum-margin problem",
-                holds=None if residual is None else residual.residual <= 1e-6,
-                evidence=f"residual {found.residual:.1e} with the best points found; no training "
-                "set was given"
-                if residual is None
-                else f"residual {residual.residual:.1e} on the training set given",
-            ),
-            AssumptionEntry(
-                statement="the weights determine the records",
-                holds=None if found.determined else False,
-                evidence=f"{found.distinct} distinct neurons: the equations are "
-                f"{'as many as' if found.determined else 'fewer than'} the unknowns",
-            ),
-        ],
-        timing={"attack": time.perf_counter() - begin},
-        warnings=list(arrays.notes),
-        network=told_of(arrays),
-        form="kkt",
-        flats=[],
-        queries=None,
-        candidates=entries,
-        precision=None if recovery is None else recovery.precision,
-        recall=None if recovery is None else recovery.recall,
-        margin_recall=None if recovery is None else _of_margin(recovery, residual),
-        baseline_recall=None if recovery is None else recovery.baseline_recall,
-        verdict=_verdict_of_points(found, recovery),
-        **values,
-    )
-
-
-def _of_margin(recovery: PointRecovery, residual: KktResidual | None) -> float | None:
-    """The share of the records on the margin that were found."""
-    if residual is None or not residual.margin > 0.0:
-        return None
-    return float(recovery.recovered[residual.margins <= (1.0 + ON_MARGIN) * residual.margin].mean())
-
-
-def _verdict_of_points(found: PointReconstruction, recovery: PointRecovery | None) -> str:
-    agreed = sum((one.agreement or 0.0) > 0.5 for one in found.candidates)
-    parts = [
-        f"An attack without a theorem. {found.solutions} of its starts explain the weights about "
-        f"equally well, the best to a KKT residual of {found.residual:.1e}; more than half of them "
-        f"agree on {agreed} of the {len(found.candidates)} candidates."
-    ]
-    if found.residual is not None and found.residual > UNEXPLAINED:
-        parts.append(
-            "That is far from a KKT point: the candidates do not explain this network, and mean "
-            "nothing."
-        )
-    if not found.margin_known:
-        near = sum(abs(one.margin_gap) <= NEAR_MARGIN for one in found.candidates)
-        parts.append(
-            f"The margin is estimated, by the answers at the best start's points; those at {near} "
-            f"of {len(found.candidates)} candidates are within {NEAR_MARGIN:.0%} of it."
-        )
-    if not found.determined:
-        parts.append(
-            "The network has too few distinct neurons to determine this many records: "
-            "other points explain it exactly as well."
-        )
-    if recovery is not None:
-        parts.append(
-            f"As many random points from the records' own mean and covariance would have a recall "
-            f"of {recovery.baseline_recall:.3f}."
-        )
     return " ".join(parts)

@@ -18,8 +18,7 @@ from leakscope.data.models import read_model
 from leakscope.data.sources import raw_features, read_dataset
 from leakscope.errors import InputError
 from leakscope.fitted.from_sklearn import from_sklearn
-from leakscope.fitted.leave_one_out import leave_one_out
-from leakscope.fitted.problem import ConvexProblem, FittedModel
+from leakscope.fitted.problem import FittedModel
 from leakscope.fitted.reconstruction import (
     NEAR,
     Reconstruction,
@@ -32,9 +31,9 @@ from leakscope.results.attacks import FitReconstructAttack
 from leakscope.results.audit import ExaminedModel
 from leakscope.results.document import AssumptionEntry
 from leakscope.settings.attack import FIT_RECONSTRUCT_DEFAULTS, FitReconstructSettings
-from leakscope.settings.audit import ModelSettings
-from leakscope.settings.setting import validated
-from leakscope.subjects.fit.file_models import labels_for, plain_parameters, rebuilt
+from leakscope.single_fit.leave_one_out import leave_one_out
+from leakscope.single_fit.problem import ConvexProblem
+from leakscope.subjects.fit.file_models import labels_for, plain_parameters
 
 Records = tuple[ArrayLike, ArrayLike] | str | Path
 
@@ -102,11 +101,6 @@ def _read(
     X = dataset.features
     names = dataset.feature_names
     estimator = file.estimator
-    if file.linear is not None:
-        if settings.C is None and settings.alpha is None:
-            raise InputError(f"{file.path.name} holds no penalty; give --C or --alpha.")
-        chosen = validated(ModelSettings, model=str(model), C=settings.C, alpha=settings.alpha)
-        estimator = rebuilt(file.linear, X, y, chosen, file.path.name)
     wanted = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
     if wanted:
         X, names = raw_features(dataset, wanted), tuple(wanted)

@@ -3,7 +3,7 @@
 from leakscope.auditing.audit import audit, audit_frame, audit_subject
 from leakscope.auditing.gate import gate_failures, gate_limits
 from leakscope.results.audit_run import write_run
-from leakscope.subjects.stream.passes import audit_streamed
+from leakscope.subjects.stream.fits import audit_streamed
 
 __all__ = [
     "audit",

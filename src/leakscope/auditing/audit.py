@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from leakscope.data.datasets import Dataset, Task
+from leakscope.data.datasets import MIXED, Dataset, Task, names_of, require_distinct_ids
 from leakscope.data.doubts import copied_records
 from leakscope.data.files import REMEDY
+from leakscope.data.person_columns import person_columns_of, require_no_person
 from leakscope.data.table_datasets import from_frame
-from leakscope.errors import InputError, in_python, told_in_python
+from leakscope.errors import IN_PYTHON, OF_TABLES, InputError, in_python, told_in_python
 from leakscope.laws.pair import LawPair
 from leakscope.measures.pair_measures import tpr_at_fpr
 from leakscope.results.audit import EXPOSED_ABOVE, FPRS, Audit
@@ -36,7 +37,7 @@ from leakscope.settings.audit import (
 from leakscope.settings.data import DATA_DEFAULTS, Missing
 from leakscope.settings.measure import MEASURE_DEFAULTS
 from leakscope.settings.setting import described, validated
-from leakscope.subjects.arrays import require_whole
+from leakscope.subjects.arrays import ids_given, mixed_names, require_whole
 from leakscope.subjects.fit.file_models import classifies
 from leakscope.subjects.fit.subject import arrays_as_dataset, none_fitted
 from leakscope.subjects.laws import Measure, own_measure
@@ -132,7 +133,8 @@ def audit(
     ----------
     X
         Records by features, numbers; or a :class:`leakscope.data.Dataset` as read, which is scaled
-        and coded as ``settings`` say, and has its own target, ids and groups.
+        and coded as ``settings`` say, and has its own target, ids and groups: others beside it are
+        refused.
     y
         One target per record, numbers or classes; a Gaussian process also takes a table of C
         outputs.
@@ -140,7 +142,7 @@ def audit(
         Any scikit-learn estimator, fitted on X and y or not; its class; a function
         ``train(X, y, seed)`` that returns a predictor; a linear head (torch's ``Linear``, or its
         weight and bias) or a result of statsmodels; a :class:`leakscope.fitted.ConvexProblem`; a
-        name (``"ridge"``), a .skops, .onnx or .safetensors file, or ``"module:Name"``.
+        name (``"ridge"``), a .skops or .safetensors file, or ``"module:Name"``.
     weight_decay
         Of a linear head: what its optimiser was given (docs/howto/heads.md); found from the
         coefficients where left out.
@@ -181,6 +183,8 @@ def audit(
         among which it is guessed.
     record_ids
         Distinct ids, one per record; a data frame's index, or row numbers from 0, where left out.
+        Where numbers and text are mixed, in these or in groups, all are taken by their text, and a
+        warning says so: 1, 1.0 and "1" are one name.
     groups
         Who each record belongs to, such as a person: all records with the same value leave
         together, and the result has one entry per group, under that value.
@@ -192,12 +196,12 @@ def audit(
         Of the intervals of a training; they are of 95%, and any other is refused.
     measures
         Functions of a :class:`leakscope.laws.LawPair` by name: columns ``own_NAME`` of the table,
-        which report and gate have too (docs/howto/own_measure.md).
+        which report and gate have too.
     explain
         How many of the most exposed records to explain (``explanations`` of the result).
     settings, chosen, training
         The same as settings, passed whole: of the process and the scaling, of the model, of the
-        training.
+        training.  Parameters beside them are added; one that they hold too is refused.
     on_stage, on_progress
         Called with the name of each stage as it begins, and after each model of a training.
 
@@ -234,6 +238,7 @@ def audit(
     (4, ['record_id', 'advantage'])
     """
     given: dict[str, Any] = {
+        "kernel": kernel if isinstance(kernel, str) else None,
         "noise_variance": noise_variance,
         "fit_kernel_scale": fit_kernel_scale,
         "sensitivity": sensitivity,
@@ -258,7 +263,9 @@ def audit(
     how = {"models": models, "minutes": minutes, "keep": None if keep is None else str(keep)}
     is_dataset = isinstance(X, Dataset)
     if isinstance(model, (str, Path)):
-        chosen, model = validated(ModelSettings, model=str(model), **asked_of_model), None
+        asked_of_model["model"], model = str(model), None
+    arrays = not is_dataset and settings is None
+    of_objects = model is not None or train is not None
     asked = Asked(
         dataset=X if is_dataset else None,
         X=None if is_dataset else X,
@@ -268,25 +275,29 @@ def audit(
         sample_weight=sample_weight,
         model=model,
         train=train,
-        kernel=kernel,
+        kernel=None if isinstance(kernel, str) else kernel,
         task=task,
-        settings=settings or as_given(AuditSettings, process),
-        chosen=chosen
-        or (
-            validated(ModelSettings, **asked_of_model)
-            if model is None and train is None
-            else as_given(ModelSettings, asked_of_model)
+        settings=as_given(AuditSettings, process)
+        if arrays
+        else beside(
+            "settings",
+            settings or AUDIT_DEFAULTS,
+            process | ({"explain": explain} if settings and explain else {}),
         ),
-        training=training or validated(TrainingSettings, **how),
+        chosen=as_given(ModelSettings, asked_of_model)
+        if of_objects and chosen is None
+        else beside("chosen", chosen or MODEL_DEFAULTS, asked_of_model),
+        training=beside("training", training or TRAINING_DEFAULTS, how),
         on_progress=on_progress,
         measures=_own_measures(measures or {}, fpr, confidence),
     )
     if settings is not None:
         return examined(asked, on_stage=on_stage)
-    with told_in_python():
+    names = OF_TABLES if is_dataset else IN_PYTHON
+    with told_in_python(names):
         found = examined(asked, explain=explain, on_stage=on_stage)
     for sentence in found.warnings:
-        python_warnings.warn(in_python(sentence), stacklevel=2)
+        python_warnings.warn(in_python(sentence, names), stacklevel=2)
     return found
 
 
@@ -320,6 +331,17 @@ def _own_measures(
 def as_given(model: type[Model], given: Mapping[str, Any]) -> Model:
     """Settings from Python's parameters, which the computation itself checks and words."""
     return model.model_construct(_fields_set=set(given), **given)
+
+
+def beside(name: str, whole: Model, given: Mapping[str, Any]) -> Model:
+    """Settings that were passed whole with what stands beside them; refused where both say it."""
+    some = {key: value for key, value in given.items() if value is not None}
+    if not some:
+        return whole
+    twice = sorted(whole.model_fields_set & set(some))
+    if twice:
+        raise InputError(f"{twice[0]} stands in {name} and beside it; leave out one of the two.")
+    return validated(type(whole), **whole.model_dump(exclude_unset=True), **some)
 
 
 def audit_frame(
@@ -384,22 +406,23 @@ def audit_frame(
     own = None if isinstance(model, (str, ModelSettings)) else model
     if isinstance(model, str):
         model = validated(ModelSettings, model=model)
-    chosen = MODEL_DEFAULTS if own is not None else model
     told = {
         "secret": secret,
         "secret_prior": secret_prior,
         "secret_within": secret_within,
         "secret_values": None if secret_values is None else tuple(secret_values),
     }
-    chosen = chosen.model_copy(
-        update={k: value for k, value in told.items() if value != getattr(MODEL_DEFAULTS, k)}
+    chosen = beside(
+        "model",
+        MODEL_DEFAULTS if own is not None else model,
+        {k: value for k, value in told.items() if value != getattr(MODEL_DEFAULTS, k)},
     )
     asked = Asked(settings=settings, chosen=chosen, model=own, train=train, training=training)
-    with told_in_python():
+    with told_in_python(OF_TABLES):
         asked = replace(asked, dataset=dataset_for(read, task, asked))
         found = examined(asked, on_stage=on_stage)
     for sentence in found.warnings:
-        python_warnings.warn(in_python(sentence), stacklevel=2)
+        python_warnings.warn(in_python(sentence, OF_TABLES), stacklevel=2)
     return found
 
 
@@ -462,11 +485,19 @@ def _room() -> Iterator[None]:
 
 
 def _examined(asked: Asked, stage: Stages, explain: int | None) -> Audit:
-    subject = subject_for(asked, stage)
+    asked, mixed = _named(asked)
     X, y, groups = asked.X, asked.y, asked.groups
     if asked.dataset is not None:
         X, y, groups = asked.dataset.features, asked.dataset.target, asked.dataset.group
-    subject.dataset = subject.dataset.model_copy(update={"copies": copied_records(X, y, groups)})
+        require_no_person(asked.dataset)
+        person = asked.dataset.person_columns
+    else:
+        person = person_columns_of(X, groups)
+    subject = subject_for(asked, stage)
+    subject.warnings = (*subject.warnings, *mixed)
+    subject.dataset = subject.dataset.model_copy(
+        update={"copies": copied_records(X, y, groups), "person_columns": person}
+    )
     fallen = _fallen_back(asked, subject)
     if fallen is not None:
         subject.warnings = (fallen, *subject.warnings)
@@ -474,6 +505,27 @@ def _examined(asked: Asked, stage: Stages, explain: int | None) -> Audit:
         told = "explain" in asked.settings.model_fields_set
         explain = asked.settings.explain if told or subject.explained_unasked else 0
     return audit_subject(subject, stage, explain=explain, own=asked.measures)
+
+
+def _named(asked: Asked) -> tuple[Asked, tuple[str, ...]]:
+    """The same with all names of records and groups of one type, and a warning where they were not.
+
+    What is missing among them is refused where records are counted.
+    """
+    X, dataset = asked.X, asked.dataset
+    if dataset is not None:
+        ids, group = names_of(dataset.record_ids).names, dataset.group
+        require_distinct_ids(list(ids), "record_ids")
+        told = (
+            *(f"{step}; give all as text to be sure." for step in dataset.steps if MIXED in step),
+            *mixed_names(record_ids=dataset.record_ids, groups=group),
+        )
+        group = None if group is None else names_of(group).names
+        return replace(asked, dataset=replace(dataset, record_ids=ids, group=group)), told
+    told = mixed_names(record_ids=ids_given(asked.record_ids, X), groups=asked.groups)
+    if asked.groups is None or isinstance(asked.groups, str):
+        return asked, told
+    return replace(asked, groups=names_of(asked.groups).names), told
 
 
 def audit_subject(
@@ -607,12 +659,19 @@ def require_one_subject(asked: Asked) -> None:
         raise InputError("give model or train, not both: model takes a training too.")
     if asked.sample_weight is not None and asked.model is None:
         raise InputError("sample_weight belongs to model; pass one.")
+    for given, named, name in (
+        (asked.model, asked.chosen.model, "model stands in chosen"),
+        (asked.train, asked.training.train, "train stands in training"),
+    ):
+        if given is not None and named is not None:
+            raise InputError(f"{name} and beside it; leave out one of the two.")
     own = asked.of_process
     if (asked.model is not None or asked.train is not None) and own:
         raise InputError(
             f"{own[0]} is an option of the Gaussian process and does not apply to your own model; "
             f"leave out {own[0]}, or the model."
         )
+    _require_one_source(asked)
     _require_secret(asked)
     if asked.train is not None and asked.chosen.model_fields_set:
         name = min(asked.chosen.model_fields_set)
@@ -630,6 +689,41 @@ def require_one_subject(asked: Asked) -> None:
             "task belongs to a training with arrays; a dataset has its own; leave out task."
         )
     _require_own_options(asked)
+
+
+# What belongs to arrays, and what a dataset has instead.
+OF_ARRAYS = {
+    "y": "has its own target",
+    "record_ids": "has its own ids (id_column, where it is read)",
+    "groups": "has its own groups (group_column, where it is read)",
+    "sample_weight": "has no weights",
+    "kernel": "takes a kernel by its name, with options in settings",
+}
+
+
+def _require_one_source(asked: Asked) -> None:
+    """Refuse what a dataset has itself, and what is not done to arrays."""
+    for name, what in OF_ARRAYS.items():
+        if asked.dataset is not None and getattr(asked, name) is not None:
+            raise InputError(
+                f"{name} stands beside a Dataset, which {what}; leave it out, or give arrays."
+            )
+    settings, options = asked.settings, asked.settings.kernel_options()
+    if asked.kernel is not None and ("kernel" in settings.model_fields_set or options):
+        name = next(iter(options), "kernel")
+        raise InputError(f"{name} stands in settings beside a kernel; leave out one of the two.")
+    if asked.kernel is not None and (asked.has_model or asked.trains):
+        raise InputError("kernel belongs to the Gaussian process; leave out kernel, or the model.")
+    scaled = "scaling" in settings.model_fields_set and settings.scaling != "none"
+    if (
+        scaled
+        and asked.X is not None
+        and (asked.of_process or asked.trains or asked.own is not None)
+    ):
+        raise InputError(
+            "scaling stands in settings, and arrays are taken as they are; scale X, or give a "
+            "Dataset."
+        )
 
 
 def _require_secret(asked: Asked) -> None:

@@ -82,18 +82,16 @@ def limits_of(thresholds: Thresholds) -> list[Limit]:
     return found
 
 
-def gate_thresholds(
-    thresholds: Thresholds, texts: Sequence[str] | None = None, own: Sequence[str] = ()
-) -> dict[str, float]:
+def gate_thresholds(thresholds: Thresholds, texts: Sequence[str] | None = None) -> dict[str, float]:
     """Thresholds and the limits of ``--fail-above`` as one; of two on a measure the lower holds."""
-    found = gate_limits(texts, own)
+    found = gate_limits(texts)
     for limit in limits_of(thresholds):
         found[limit.measure] = min(limit.value, found.get(limit.measure, math.inf))
     return found
 
 
-def gate_limits(texts: Sequence[str] | None, own: Sequence[str] = ()) -> dict[str, float]:
-    """``advantage=0.2`` and the like, one entry a measure; ``own`` are measures of the user's.
+def gate_limits(texts: Sequence[str] | None) -> dict[str, float]:
+    """``advantage=0.2`` and the like, one entry a measure.
 
     Examples
     --------
@@ -105,10 +103,9 @@ def gate_limits(texts: Sequence[str] | None, own: Sequence[str] = ()) -> dict[st
     for text in texts or ():
         for entry in text.split(","):
             name, _, number = entry.partition("=")
-            every = (*LIMITS, *own)
-            if name not in every or not number:
+            if name not in LIMITS or not number:
                 raise InputError(
-                    f"--fail-above takes {', '.join(f'{known}=NUMBER' for known in every)}, but "
+                    f"--fail-above takes {', '.join(f'{known}=NUMBER' for known in LIMITS)}, but "
                     f"it is {entry!r}."
                 )
             found[name] = _limit(name, number)
@@ -116,14 +113,13 @@ def gate_limits(texts: Sequence[str] | None, own: Sequence[str] = ()) -> dict[st
 
 
 def _limit(name: str, text: str) -> float:
-    low, high = LIMITS.get(name, (-math.inf, math.inf))
+    low, high = LIMITS[name]
     try:
         number = float(text)
     except ValueError:
         number = math.nan
     if not (low <= number <= high and math.isfinite(number)):
         rest = f"from {low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
-        rest = rest if math.isfinite(low) else "that is finite"
         raise InputError(f"--fail-above {name} must be a number {rest}, but it is {text!r}.")
     return number
 

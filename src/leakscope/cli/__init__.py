@@ -20,7 +20,6 @@ from leakscope.cli import (
     attack,
     audit,
     compare,
-    compose,
     decide,
     erase,
     measure,
@@ -32,6 +31,7 @@ from leakscope.cli import (
 )
 from leakscope.cli.options import sectioned
 from leakscope.cli.output import Guarded, as_typed
+from leakscope.cli.removed import replacements
 from leakscope.errors import InputError
 
 app = typer.Typer(
@@ -52,9 +52,6 @@ app.command("audit", cls=sectioned(audit.SECTIONS), short_help=audit.SUMMARY, ep
 )
 app.command("compare", cls=Guarded, short_help=compare.SUMMARY, epilog=compare.EPILOG)(
     compare.compare
-)
-app.command("compose", cls=Guarded, short_help=compose.SUMMARY, epilog=compose.EPILOG)(
-    compose.compose
 )
 app.command("decide", cls=Guarded, short_help=decide.SUMMARY, epilog=decide.EPILOG)(decide.decide)
 app.command("erase", cls=Guarded, short_help=erase.SUMMARY, epilog=erase.EPILOG)(erase.erase)
@@ -146,5 +143,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         return 130
     except SystemExit as leaving:
+        if leaving.code == 2:
+            for sentence in replacements(sys.argv[1:] if arguments is None else arguments):
+                print(f"leakscope: {sentence}", file=sys.stderr)
         return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
     return 0

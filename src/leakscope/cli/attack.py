@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakscope.cli import attack_membership, attack_reconstruct, network_attacks
+from leakscope.cli import attack_membership, attack_reconstruct
 from leakscope.cli.options import (
     KERNEL,
     READING,
@@ -24,7 +23,6 @@ from leakscope.cli.output import (
     STDOUT,
     Guarded,
     emit_json,
-    in_options,
     say,
     show,
     standing,
@@ -146,68 +144,6 @@ def query(
         show(page(found) + f"\n\nRun directory: {place}\n")
 
 
-INFLUENCE_SUMMARY = "What queries of your own give away about each record."
-INFLUENCE_EPILOG = "Example: leakscope attack influence data.csv --target y --queries asked.csv"
-INFLUENCE_SECTIONS = {
-    "Options": ("queries", "example", "target", "id_column", "task", "top", "run_dir", "json_path"),
-    **OF_PROCESS,
-}
-
-
-@app.command(
-    "influence",
-    cls=sectioned(INFLUENCE_SECTIONS),
-    short_help=INFLUENCE_SUMMARY,
-    epilog=INFLUENCE_EPILOG,
-)
-@with_options(data=Options(DataSettings, without=("group_column", "by")), model=PROCESS)
-def influence(
-    *,
-    file: DatasetFile = None,
-    queries: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where the model is asked: a file with the columns of FILE, without the target.",
-            metavar="FILE",
-            show_default=False,
-        ),
-    ] = None,
-    example: Example = None,
-    data: DataSettings,
-    model: AuditSettings,
-    top: Annotated[int, typer.Option(help="How many records to print.", metavar="COUNT")] = 10,
-    json_path: JsonPath = None,
-    run_dir: RunDirectory = None,
-) -> None:
-    """How much each record's leaving changes the answers at queries of your own.
-
-    For every record: the query whose answer it changes most, and what an attacker who asks all
-    queries can tell about it.  It speaks of a model family, not of your trained model.
-    """
-    from leakscope.attacking import attack_influence
-    from leakscope.results.run_directory import default_run_directory, require_free
-
-    if queries is None:
-        raise InputError("Which queries?  Name a file of them with --queries.")
-    if top < 0:
-        raise InputError(f"--top must be zero or more, but it is {top}.")
-    if run_dir is not None:
-        require_free(run_dir)
-    model = model.model_copy(update={"sensitivity": False})
-    dataset = dataset_from(data, file, example)
-    place = run_dir or standing(default_run_directory("attack-influence", dataset.name))
-    with in_options(influence):
-        found = attack_influence(dataset, queries, model, run_dir=place)
-    for sentence in found.warnings:
-        say(f"warning: {sentence}")
-    emit_json(found, json_path)
-    if json_path != STDOUT:
-        short = found.in_short(top)
-        parts = [short.title, *map(wrapped, short.sentences)]
-        parts += [table(short.headings, short.rows)] if short.rows else []
-        show("\n\n".join([*parts, f"Run directory: {place}\n"]))
-
-
 app.command(
     "reconstruct",
     cls=Guarded,
@@ -217,9 +153,6 @@ app.command(
 app.command(
     "membership", cls=Guarded, short_help=attack_membership.SUMMARY, epilog=attack_membership.EPILOG
 )(attack_membership.membership)
-app.command(
-    "network", cls=Guarded, short_help=network_attacks.SUMMARY, epilog=network_attacks.EPILOG
-)(network_attacks.network)
 
 
 if TYPE_CHECKING:

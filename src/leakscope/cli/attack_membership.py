@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakscope.cli.network_attacks import NETWORK, PictureFile, TrainingData, attack_and_show
+from leakscope.cli.attack_pages import NETWORK, PictureFile, TrainingData, attack_and_show
 from leakscope.cli.options import JsonPath, Options, with_options
 from leakscope.cli.output import fraction, table, wrapped
 from leakscope.errors import InputError
@@ -30,7 +30,7 @@ def membership(
     model: Annotated[
         str,
         typer.Argument(
-            help=f"{NETWORK}  With --pool a fitted model: .skops or .onnx, or ridge, linear, "
+            help=f"{NETWORK}  With --pool a fitted model: .skops, or ridge, linear, "
             "logistic, poisson or kernel_ridge with its penalty.",
             show_default=False,
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -98,7 +98,7 @@ SECTIONS = {
         "streamed",
         "cluster",
     ),
-    "Rarely used: a Gaussian process instead of a fitted model, own measures, seeds": (
+    "Rarely used: a Gaussian process instead of a fitted model, seeds": (
         *KERNEL,
         "noise_variance",
         "fit_kernel_scale",
@@ -106,7 +106,6 @@ SECTIONS = {
         "route",
         "inducing",
         "error",
-        "measure",
         "seed",
     ),
 }
@@ -143,14 +142,6 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    measure: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Your own, of a pair of laws; repeatable.",
-            metavar="MODULE:FUNCTION",
-            show_default=False,
-        ),
-    ] = None,
     streamed: Annotated[
         bool | None,
         typer.Option(
@@ -181,17 +172,14 @@ def audit(
     from leakscope.auditing.gate import gate_thresholds, judged
     from leakscope.results.run_directory import default_run_directory, require_free
 
-    measures = _own(measure)
-    above = gate_thresholds(thresholds, fail_above, tuple(measures))
+    above = gate_thresholds(thresholds, fail_above)
     if top < 0:
         raise InputError(f"--top must be zero or more, but it is {top}.")
     asked = asked_by_settings(settings, chosen, training)
-    cost = _stream_cost(file, streamed, cluster, fitted=not asked.of_process)
+    cost = _stream_cost(file, streamed, cluster, asked)
     if cost is not None:
         assert file is not None
         place = run_dir or standing(default_run_directory("audit", file.stem))
-        if measures:
-            raise InputError("--measure needs all records in memory; leave it out, or --no-stream.")
         found = _streamed(file, cost, data, asked, place, cluster)
     else:
         if run_dir is not None:
@@ -209,7 +197,6 @@ def audit(
                 settings=settings,
                 chosen=chosen,
                 training=training,
-                measures=measures,
                 on_stage=on_stage,
                 on_progress=on_progress,
             )
@@ -222,15 +209,6 @@ def audit(
         text = page(found, top, explain=explain, threshold=above.get("advantage"))
         show(f"{text}\n\nRun directory: {place}\n")
     end_judged(*judged(found, above))
-
-
-def _own(named: list[str] | None) -> dict[str, Any]:
-    """Measures of the user's own, by the names of their functions."""
-    if not named:
-        return {}
-    from leakscope.running.own_code import load_by_name
-
-    return {text.rpartition(":")[2]: load_by_name(text, option="--measure") for text in named}
 
 
 def _dataset(data: DataSettings, asked: Asked, file: Path | None, example: str | None) -> Dataset:
@@ -248,19 +226,23 @@ def _dataset(data: DataSettings, asked: Asked, file: Path | None, example: str |
 
 
 def _stream_cost(
-    file: Path | None, stream: bool | None, cluster: str | None, *, fitted: bool
+    file: Path | None, stream: bool | None, cluster: str | None, asked: Asked
 ) -> StreamCost | None:
     """What streaming costs, where records are to be read in blocks: as asked, or by their size."""
     from leakscope.subjects.stream.costs import stream_cost
 
     cost = None if file is None or stream is False else stream_cost(file)
     if cost is None and (stream or cluster is not None):
+        raise InputError("--stream and --cluster are for .parquet files and for folders of them.")
+    if cost is None or not (stream or cluster is not None or cost.too_large()):
+        return None
+    if asked.of_process:
         raise InputError(
-            "--stream and --cluster are for .parquet, .arrow and .feather files, and for folders "
-            "of .parquet files."
+            f"{file} is too much for a Gaussian process, which needs all records in memory: with a "
+            "linear kernel it is ridge regression, which is streamed (--model ridge); for another "
+            "audit a sample (--sample)."
         )
-    wanted = cost is not None and (stream or cluster is not None or cost.too_large(fitted=fitted))
-    return cost if wanted else None
+    return cost
 
 
 def _streamed(
@@ -283,10 +265,9 @@ def _streamed(
         raise InputError(
             f"{file} is streamed, and a training is examined in memory only; audit a sample."
         )
-    chosen = None if asked.of_process else asked.chosen
     with cluster_client(scheduler=cluster) as client, cells_bar() as on_progress:
         workers = None if client is None else max(1, sum(client.nthreads().values()))
-        words = cost.sentence(workers) if chosen is None else cost.of_fit(chosen, workers)
+        words = cost.sentence(asked.chosen, workers)
         told = f"{words} If it stops, go on with --run-dir {place}"
         for line in wrapped(as_typed(told)).splitlines():
             say(line)
@@ -294,7 +275,7 @@ def _streamed(
             file,
             directory=place,
             settings=asked.settings,
-            chosen=chosen,
+            chosen=asked.chosen,
             client=client,
             on_progress=on_progress,
             **dict(data),

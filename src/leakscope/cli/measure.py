@@ -70,15 +70,6 @@ def measure(
             show_default=False,
         ),
     ] = None,
-    attack: Annotated[
-        str | None,
-        typer.Option(
-            help="With --logits: an attack that an installed package brings, on the first model "
-            "of the file; the others are the attacker's own.",
-            metavar="NAME",
-            show_default=False,
-        ),
-    ] = None,
     canaries: Annotated[
         Path | None,
         typer.Option(
@@ -102,8 +93,6 @@ def measure(
     does so only for Gaussian mechanisms.
     """
     sources = (member or nonmember, member_scores or nonmember_scores, logits, canaries)
-    if attack is not None and canaries is not None:
-        raise InputError("--attack belongs to --logits.")
     if canary.model_fields_set and canaries is None:
         raise InputError("--guesses and --claimed-epsilon belong to --canaries.")
     if canaries is not None:
@@ -122,19 +111,13 @@ def measure(
             show(_short_page(seen) + "\n")
         end_judged(*seen.contradictions())
         return
-    if attack is not None and logits is None:
-        raise InputError("--attack belongs to --logits.")
     if (member or nonmember) and (member_scores or nonmember_scores):
         raise InputError("Give two distributions or two files of scores, not both.")
     if logits is not None:
         if member or nonmember or member_scores or nonmember_scores:
             raise InputError("Give --logits alone, without distributions or scores.")
-        from leakscope.measuring.measure import measure_attack, measure_logits
+        from leakscope.measuring.measure import measure_logits
 
-        if attack is not None:
-            with in_options(measure):
-                _tell(measure_attack(logits, attack, **dict(settings)), json_path)
-            return
         with in_options(measure):
             models = measure_logits(
                 logits, fpr=settings.fpr, confidence=settings.confidence, seed=settings.seed

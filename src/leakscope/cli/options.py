@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 DatasetFile = Annotated[
     Path | None,
     typer.Argument(
-        help="The data: .csv, .tsv, .data, .parquet, .arrow, .feather, .npy or .npz; a folder of "
-        "pictures, one subfolder per class; or a saved Hugging Face dataset.",
+        help="The data: .csv, .tsv, .data, .parquet, .npy or .npz; or a folder of "
+        "pictures, one subfolder per class.",
         metavar="FILE",
         show_default=False,
     ),
@@ -91,7 +91,7 @@ def dataset_from(
         raise InputError("Give a file or --example, not both.")
     if example is not None:
         _require_unset(data, "target", "id_column", "task")
-        _require_unset(data, "ignore", "group_column", "missing", "split")
+        _require_unset(data, "ignore", "group_column", "missing")
         _require_unset(data, "header", "na_values", "decimal")
         return Source.of(data, example=example).read(keep=keep)
     if file is None:
@@ -301,7 +301,6 @@ READING = (
     "header",
     "na_values",
     "decimal",
-    "split",
     "sample",
     "sample_seed",
     "scaling",
@@ -330,6 +329,8 @@ def sectioned(sections: Mapping[str, tuple[str, ...]]) -> type[Guarded]:
     """
 
     class Sectioned(Guarded):
+        headings = sections
+
         def format_options(self, ctx: Any, formatter: Any) -> None:
             records: dict[str, tuple[str, str]] = {}
             arguments: list[tuple[str, str]] = []

@@ -20,7 +20,6 @@ from leakscope.cli.output import (
     STDOUT,
     Guarded,
     in_options,
-    say,
     show,
     told_page,
     with_json,
@@ -51,7 +50,7 @@ NETWORK_EXAMPLE = "Example: leakscope plan network --example wine --activation r
 LINEAR, LASSO = Options(LinearDesignSettings), Options(LassoDesignSettings)
 TABLE = Options(
     DataSettings,
-    without=("id_column", "task", "split", "group_column", "by", "sample", "sample_seed"),
+    without=("id_column", "task", "group_column", "by", "sample", "sample_seed"),
 )
 
 Page = Annotated[
@@ -124,8 +123,6 @@ def linear(
     noise = OutputNoise(design.output_noise, answers=design.answers, memoised=design.memoise)
     with in_options(linear):
         world = _world(design)
-    if settings.defences:
-        _say_how_long(world)
     _answer(
         linear,
         lambda: plan_linear(
@@ -138,25 +135,11 @@ def linear(
             attacker=settings.attacker,
             curve=along,
             records=settings.records,
-            attacker_models=settings.attacker_models,
-            attacker_sigma=settings.attacker_sigma,
-            defences=settings.defences,
             random_state=settings.seed,
         ),
         html,
         json_path,
     )
-
-
-def _say_how_long(world: GaussianDesign | DataModel) -> None:
-    """What a comparison of defences will take, where that is more than a minute."""
-    from leakscope.linear import GaussianDesign
-    from leakscope.planning.linear_defences import defence_seconds
-    from leakscope.running.cells import duration
-
-    seconds = defence_seconds(world) if isinstance(world, GaussianDesign) else 0.0
-    if seconds > 60.0:
-        say(f"note: the defences take about {duration(seconds)} of one core at this size.")
 
 
 def _world(design: LinearDesignSettings) -> GaussianDesign | DataModel:
@@ -210,7 +193,7 @@ def lasso(
     """
     targets = {
         f"--target-{name}": getattr(settings, f"target_{name}")
-        for name in ("kl", "error", "advantage", "epsilon")
+        for name in ("error", "advantage", "epsilon")
     }
     for option, value in targets.items():
         if value is not None and not value > 0.0:
@@ -237,23 +220,18 @@ def lasso(
         {option: value for option, value in told.items() if not isinstance(value, str)}
     )
     asked: dict[str, Any] = {
-        "pairs": settings.pairs,
-        "coefficients": settings.coefficients,
         "delta": settings.delta,
         "fpr": settings.fpr,
         "optimize": settings.optimize or html is not None,
-        "divergence": settings.divergence,
-        "target_kl": settings.target_kl,
         "target_error": settings.target_error,
         "target_advantage": settings.target_advantage,
         "target_epsilon": settings.target_epsilon,
         "curve": along,
-        "random_state": settings.seed,
     }
     if data is None:
         _answer(lasso, lambda: plan_lasso(LassoSetting(**dict(design)), **asked), html, json_path)
         return
-    estimated = {"alpha", "rho", "sigma_xi", "signal_variance"} & design.model_fields_set
+    estimated = {"alpha", "rho", "sigma_xi"} & design.model_fields_set
     if estimated:
         option = described(LassoDesignSettings, sorted(estimated)[0]).option
         raise InputError(f"{option} is estimated from --data; leave one of them out.")

@@ -1,53 +1,29 @@
-"""``leakscope serve``: the audit as a local web page."""
+"""``leakscope serve``: a page that composes and runs this folder's commands."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-SUMMARY = "The audit as a web page on this machine."
-EPILOG = "Example: leakscope serve --max-upload 20"
+SUMMARY = "A page that composes and runs this folder's commands."
+EPILOG = "Example: leakscope serve"
 
 
 def serve(
+    context: typer.Context,
     port: Annotated[
         int,
         typer.Option(help="Where to listen; 0 for any free port.", metavar="NUMBER"),
     ] = 0,
-    host: Annotated[
-        str,
-        typer.Option(
-            help="The address to listen on; another than this machine's own needs --allow-remote.",
-            metavar="ADDRESS",
-        ),
-    ] = "127.0.0.1",
-    allow_remote: Annotated[
-        bool,
-        typer.Option(
-            "--allow-remote",
-            help="Let --host be an address that other machines reach.  Nothing is encrypted.",
-        ),
-    ] = False,
-    max_upload: Annotated[
-        float, typer.Option(help="The largest file to take, in megabytes.", metavar="MB")
-    ] = 100.0,
-    open_browser: Annotated[
-        bool, typer.Option("--open", help="Open the page in the browser.")
-    ] = False,
 ) -> None:
-    """Upload a dataset or choose an example, watch the audit, read its report, move the noise.
+    """Choose a table, its target, whose rows they are and a model; run it; read the report.
 
-    Only this machine reaches it, and only with the address that is printed.  Files stay in a
-    private folder and are removed when Ctrl-C stops the server.
+    The page shows the files of the folder it is started in, and the command line of everything that
+    it runs.  Only this machine reaches it, and only with the address that is printed.
     """
-    from leakscope.serving import Limits
-    from leakscope.serving import serve as listen
+    from leakscope.serving import listen
 
-    listen(
-        host=host,
-        port=port,
-        allow_remote=allow_remote,
-        open_browser=open_browser,
-        limits=Limits.of_megabytes(max_upload),
-    )
+    commands: dict[str, Any] = context.find_root().command.commands  # type: ignore[attr-defined]
+    # At once, so that a program that started the server can read the address.
+    listen(commands, port=port, say=lambda line: print(line, flush=True))

@@ -76,7 +76,7 @@ def verify(
     emit_json(found, json_path)
     if json_path != STDOUT:
         show(_page(found) + "\n")
-    if found.differs:
+    if found.contradicts:
         raise typer.Exit(DIFFERS)
 
 

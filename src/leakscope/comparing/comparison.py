@@ -23,7 +23,8 @@ from leakscope.results.columns import Record
 from leakscope.results.comparison import ComparedRecord, Comparison, SideEntry
 from leakscope.results.document import ResultDocument
 from leakscope.results.reader import Run, digest_of_result, read_result, read_run, unsealed_note
-from leakscope.results.reconciliation import Standing, standing_of
+from leakscope.results.reconciliation import doubt_left, unsettled
+from leakscope.results.verification import Verification
 from leakscope.settings.compare import COMPARE_DEFAULTS
 from leakscope.subjects.ranks import TOP, hundredth, rank_correlation, top_kept
 
@@ -39,6 +40,7 @@ NAMED = 10
 QUESTION = ("question", "adjacency", "observes", "random", "attacker_knows_label")
 
 Comparable = ResultDocument | Run | str | Path
+Verified = Verification | None
 
 
 def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERANCE) -> Comparison:
@@ -73,12 +75,12 @@ def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERAN
     start = time.perf_counter()
     if not (np.isfinite(tolerance) and tolerance >= 0.0):
         raise InputError(f"tolerance must be zero or more, but it is {tolerance}.")
-    (one, one_name, one_versions, one_stands), (two, two_name, two_versions, two_stands) = (
+    (one, one_name, one_versions, one_verified), (two, two_name, two_versions, two_verified) = (
         _read(side, place) for side, place in ((first, "first"), (second, "second"))
     )
     _require_one_question(one, two)
-    stand = (one_stands, two_stands)
-    sides, advantage_edges, kl_edges = _sides(one, two, (one_name, two_name), stand)
+    verified = (one_verified, two_verified)
+    sides, advantage_edges, kl_edges = _sides(one, two, (one_name, two_name), verified)
     same, aligned, not_aligned = _alignment(one, two)
     pairs = _pairs(one, two) if aligned else []
     if aligned and not pairs:
@@ -93,7 +95,7 @@ def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERAN
         provenance={name: one.provenance.get(name) for name in (*QUESTION, "method", "source")},
         assumptions=[*two.assumptions, *(a for a in one.assumptions if a not in two.assumptions)],
         timing={"compare": time.perf_counter() - start},
-        warnings=[*unsealed_note(first, second), *_warnings(one, two, stand, same, aligned)],
+        warnings=[*unsealed_note(first, second), *_warnings(one, two, verified, same, aligned)],
         unit=one.unit,
         first=sides[0],
         second=sides[1],
@@ -124,8 +126,8 @@ def _version() -> str:
     return __version__
 
 
-def _read(side: Comparable, place: str) -> tuple[Audit, str, dict[str, str], Standing]:
-    """The audit, a name for it, versions where they are known, and what verify made of it."""
+def _read(side: Comparable, place: str) -> tuple[Audit, str, dict[str, str], Verified]:
+    """The audit, a name for it, versions where they are known, and what verify found."""
     document: ResultDocument
     versions: dict[str, str] = {}
     verified = None
@@ -149,7 +151,7 @@ def _read(side: Comparable, place: str) -> tuple[Audit, str, dict[str, str], Sta
             f"{name} holds the most exposed records only, since its records were streamed; compare "
             "takes audits of all records: audit a sample."
         )
-    return document, name, versions, standing_of(document, [verified])
+    return document, name, versions, verified
 
 
 def _require_one_question(one: Audit, two: Audit) -> None:
@@ -177,7 +179,7 @@ def _require_one_question(one: Audit, two: Audit) -> None:
 
 
 def _sides(
-    one: Audit, two: Audit, names: tuple[str, str], stand: tuple[Standing, Standing]
+    one: Audit, two: Audit, names: tuple[str, str], verified: tuple[Verified, Verified]
 ) -> tuple[tuple[SideEntry, SideEntry], list[float], list[float]]:
     levels = [_logarithms(audit.kl) for audit in (one, two)]
     both = np.concatenate(levels)
@@ -185,7 +187,7 @@ def _sides(
     kl_edges = np.linspace(low, high if high > low else low + 1.0, BINS + 1)
     advantage_edges = np.linspace(0.0, 1.0, BINS + 1)
     made = []
-    for audit, name, level, stands in zip((one, two), names, levels, stand, strict=True):
+    for audit, name, level, found in zip((one, two), names, levels, verified, strict=True):
         # Where the level is assumed, a rate at the end of the scale says nothing of a release, and
         # where it is an interval, it may be anywhere.
         vague = audit.basis == "assumed" or "advantage_low" in audit.table
@@ -203,7 +205,7 @@ def _sides(
                 exposed=audit.totals.exposed or 0,
                 largest_kl=float(np.max(audit.kl)),
                 median_kl=float(np.median(audit.kl)),
-                untrusted=len(stands.doubtful),
+                untrusted=len(unsettled(audit, [found])),
                 advantage_counts=np.histogram(audit.advantage, bins=advantage_edges)[0].tolist(),
                 log10_kl_counts=np.histogram(level, bins=kl_edges)[0].tolist(),
             )
@@ -217,7 +219,7 @@ def _logarithms(kl: FloatArray) -> FloatArray:
 
 def _read_alike(one: Any, two: Any) -> bool:
     """Whether the same columns of both files were asked for."""
-    kept = ("target", "id_column", "task", "group_column", "ignore", "missing", "split")
+    kept = ("target", "id_column", "task", "group_column", "ignore", "missing")
     return all(getattr(one, name) == getattr(two, name) for name in kept)
 
 
@@ -315,7 +317,7 @@ def _most_changed(pairs: Sequence[ComparedRecord], *, upwards: bool) -> list[Com
 def _warnings(
     one: Audit,
     two: Audit,
-    stand: tuple[Standing, Standing],
+    verified: tuple[Verified, Verified],
     same: bool | None,
     aligned: bool,
 ) -> list[str]:
@@ -325,9 +327,10 @@ def _warnings(
             f"one run has {one.dataset.outputs} outputs and the other {two.dataset.outputs}: KL "
             "sums over outputs and is not compared across them; advantages are."
         )
-    for side, audit, stands in zip(("first", "second"), (one, two), stand, strict=True):
-        if stands.doubtful or (stands.models is None and audit.untrusted):
-            found.append(f"in the {side} run, {stands.doubt(audit)}")
+    for side, audit, known in zip(("first", "second"), (one, two), verified, strict=True):
+        doubt = doubt_left(audit, [known])
+        if doubt is not None:
+            found.append(f"in the {side} run, {doubt}")
     if aligned and same is None and any(_row_numbers(side) for side in (one, two)):
         found.append("both runs are of arrays in memory; equal rows are taken for the same record.")
     return found

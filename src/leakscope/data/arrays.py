@@ -1,40 +1,32 @@
-"""Arrays from .npy and .npz files: what the header claims is checked before anything is allocated.
-
-A few bytes of header can claim any size, and a few megabytes of an archive can unpack to any.
-NumPy allocates what the header claims.  So the claim is compared with the bytes that are there,
-and with the memory that there is, first.  Objects are never unpickled.
-"""
+"""Arrays from .npy and .npz files: nothing larger than the memory is read, and no object."""
 
 from __future__ import annotations
 
-import math
-import warnings
+import sys
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope._numerics.memory import format_bytes, require_memory
+from leakscope._numerics.memory import require_memory
 from leakscope.data.files import REMEDY, printable, require_file, told_as
 from leakscope.errors import InputError
 
 Array = NDArray[np.generic]
 
-MAGIC = b"\x93NUMPY"
-ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
-
 
 def read_array(path: Path) -> Array:
     """The array of an .npy file; refused where it claims more than the file or the memory holds."""
-    size = require_file(path)
-    with told_as(f"{path} is not a .npy file of numbers"), path.open("rb") as stream:
-        first = stream.read(len(MAGIC))
-        if first.startswith(ZIP_MAGIC):
+    require_file(path)
+    with told_as(f"{path} is not a .npy file of numbers"):
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+        if not isinstance(mapped, np.ndarray):
             raise InputError(f"{path} holds several arrays; rename it to end in .npz.")
-        return _array(stream, size, f"{path}")
+        require_memory(mapped.nbytes, f"the array of {path}", REMEDY)
+        return np.array(_plain(mapped))
 
 
 def read_arrays(
@@ -46,86 +38,35 @@ def read_arrays(
     """
     require_file(path)
     with told_as(f"{path} is not an .npz archive of numbers"):
-        with path.open("rb") as stream:
-            if stream.read(len(MAGIC)) == MAGIC:
-                raise InputError(f"{path} holds a single array; rename it to end in .npy.")
-        with zipfile.ZipFile(path) as archive:
-            entries = {one.filename.removesuffix(".npy"): one for one in archive.infolist()}
-            wanted = list(entries) if names is None else [n for n in names if n in entries]
-            _require_plain_names(path, wanted)
-            if most is not None:
-                for name in wanted:
-                    if entries[name].file_size > most:
-                        raise InputError(
-                            f"{path}: {name} is far larger than any that leakscope writes."
-                        )
-            total = sum(entries[name].file_size for name in wanted)
+        if not zipfile.is_zipfile(path):
+            raise ValueError("not a zip file")
+        # NumPy leaves a file open where it is no archive; one that we opened is closed.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            sizes = {
+                one.filename.removesuffix(".npy"): one.file_size for one in archive.zip.infolist()
+            }
+            wanted = [name for name in (names or archive.files) if name in archive.files]
+            for name in wanted:
+                if most is not None and sizes[name] > most:
+                    raise InputError(
+                        f"{path}: {name} is far larger than any that leakscope writes."
+                    )
+            total = sum(sizes[name] for name in wanted)
             require_memory(total, f"what {path} unpacks to", REMEDY)
-            return {name: _member(archive, entries[name], path, name) for name in wanted}
+            return {name: _plain(archive[name], printable(name)) for name in wanted}
 
 
-def _require_plain_names(path: Path, names: list[str]) -> None:
-    for name in names:
-        if name.startswith(("/", "\\")) or ".." in name.replace("\\", "/").split("/"):
-            raise InputError(
-                f"{path} holds an array called {printable(name)!r}, which is a path; give it a "
-                "plain name."
-            )
-
-
-def _member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, name: str) -> Array:
-    with archive.open(entry) as stream:
-        if stream.read(len(MAGIC)) != MAGIC:
-            raise InputError(f"{path} is not an .npz archive of numbers ({name} is no array).")
-        found = _array(stream, entry.file_size, f"{path}: {printable(name)}")
-        # Reading on to the end has zipfile compare the checksum.
-        while stream.read(1 << 16):
-            pass
-    return found
-
-
-def _array(stream: IO[bytes], size: int, where: str) -> Array:
-    """The array that a stream of so many bytes holds, once its header has been looked at."""
-    stream.seek(0)
-    needed, header = _claimed(stream)
-    if needed > size - header:
-        raise InputError(
-            f"{where} claims {format_bytes(needed)} of numbers, but holds "
-            f"{format_bytes(max(size - header, 0))}; it was cut, or its header is wrong."
-        )
-    require_memory(needed, f"the array of {where}", REMEDY)
-    stream.seek(0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found: Any = np.lib.format.read_array(stream, allow_pickle=False)
-    if found.dtype.kind == "U" and found.size:
-        # Four bytes a sign, which may be numbers that no sign has.
-        codes = np.atleast_1d(found).view(np.dtype(np.uint32).newbyteorder(found.dtype.byteorder))
-        if np.any((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))):
-            raise ValueError("it holds characters that do not exist")
-    return np.asarray(found)
-
-
-def _claimed(stream: IO[bytes]) -> tuple[int, int]:
-    """How many bytes of data the header claims, and how many bytes the header itself has."""
-    version: tuple[int, int] = np.lib.format.read_magic(stream)
-    if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"version {version[0]}.{version[1]} of the format cannot hold numbers")
-    # NumPy says where a header is from Python 2, or what Python thinks of its text.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if version == (1, 0):
-            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-        else:
-            shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
-    if dtype.hasobject:
-        raise ValueError("pickled objects")
-    if dtype.kind in "VS" or dtype.itemsize == 0:
-        raise ValueError(f"its items are of the type {dtype.str}, which are no numbers")
-    if any(isinstance(side, bool) or not 0 <= side < 2**62 for side in shape):
-        text = str(tuple(shape))
-        raise ValueError(f"it claims the shape {text[:60]}{'…' if len(text) > 60 else ''}")
-    return math.prod(shape) * dtype.itemsize, stream.tell()
+def _plain(array: Any, name: str = "it") -> Array:
+    """The array in this machine's order of bytes: numbers, truth values, dates or text."""
+    if not isinstance(array, np.ndarray) or array.dtype.kind in "OVS" or not array.itemsize:
+        raise ValueError(f"{name} holds no numbers")
+    native: Array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if native.dtype.kind == "U" and native.size:
+        # Python has no character beyond this one, and NumPy fails when it writes one.
+        signs = np.ascontiguousarray(native).reshape(-1).view(np.uint32)
+        if signs.max(initial=0) > sys.maxunicode:
+            raise ValueError(f"{name} holds characters that do not exist")
+    return native
 
 
 # Scores of a real model or attack, one number per record, are read from these.

@@ -32,6 +32,12 @@ MOST_DISTINCT = 0.75
 # A column of text in which at least this share are numbers is a column of numbers with mistakes.
 NUMBERS_FROM = 0.5
 
+# Of a column of names: of people who have several rows each, or of records.
+PERSON_REMEDY = (
+    "name it with --group if rows of one value are one person's, or leave it out with --ignore"
+)
+ID_REMEDY = "name it with --id if it is each record's own id, or leave it out with --ignore"
+
 _AS_DAYS = "turn them into numbers, such as days since a date"
 
 
@@ -67,7 +73,7 @@ def kind_of(column: pd.Series[Any], name: str, where: str) -> Kind:
         return _category(column, name, where)
     if pd.api.types.is_bool_dtype(column):
         return "boolean"
-    if _is_dates(column):
+    if holds_dates(column):
         raise InputError(
             f"{where}: column {name!r} holds dates or times",
             where=Where(where, name),
@@ -113,7 +119,7 @@ def refuse_written_numbers(column: pd.Series[Any], name: str, where: str) -> Non
     )
 
 
-def _is_dates(column: pd.Series[Any]) -> bool:
+def holds_dates(column: pd.Series[Any]) -> bool:
     """Dates, times or durations, by their type or, in a column of objects, one by one."""
     types = pd.api.types
     if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
@@ -129,13 +135,13 @@ def _category(column: pd.Series[Any], name: str, where: str) -> Kind:
     present = column.dropna()
     values = int(present.astype(str).nunique())
     if values > MOST_CATEGORIES or (values > 2 and values > MOST_DISTINCT * len(present)):
-        row = present.index[0]
+        row, repeats = present.index[0], values < len(present)
         raise InputError(
             f"{where}: column {name!r} holds {values} different values in {len(present)} records "
             f"({shown(present.iloc[0])} in row {row}), too many to be categories",
             where=Where(where, name, row),
-            remedy="name it with --id if it is each record's own id, or leave it out with --ignore",
-            option="ignore",
+            remedy=PERSON_REMEDY if repeats else ID_REMEDY,
+            option="group_column" if repeats else "ignore",
         )
     return "category"
 
@@ -159,7 +165,7 @@ def numbers(column: pd.Series[Any], name: str, where: str) -> NDArray[np.float64
     """A column as float64, NaN where it is empty; a sentence for the first that is no number."""
     if np.iscomplexobj(column.to_numpy()):
         raise InputError(f"{where}: column {name!r} holds complex numbers.")
-    if _is_dates(column):
+    if holds_dates(column):
         raise InputError(
             f"{where}: column {name!r} holds dates or times",
             where=Where(where, name),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -63,6 +64,8 @@ class Dataset:
         channels last; None where nothing says so.
     sampled_from
         How many records there were, where these are a sample; None where they are all.
+    person_columns
+        Features and ignored columns that look like a person's, where rows leave one by one.
     task_said
         Whether somebody said the task; False where it follows from the model that is examined.
     """
@@ -82,6 +85,7 @@ class Dataset:
     by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     picture: tuple[int, ...] | None = None
     sampled_from: int | None = None
+    person_columns: tuple[str, ...] = ()
     task_said: bool = True
 
     def table(self) -> pd.DataFrame | None:
@@ -203,6 +207,57 @@ def same_data(one: str, other: str, *, read_alike: bool = True) -> bool:
         return first[1] == second[1] or (bool(first[3]) and first[3] == second[3])
     known = [parts[2] if len(parts) == 4 else parts[0] for parts in (first, second)]
     return known[0] == known[1]
+
+
+# A whole number as pandas writes it where a column has gaps, and what is said of mixed names.
+WRITTEN_WHOLE = re.compile(r"^([+-]?\d+)\.0+$")
+MIXED = "numbers and text are mixed, and taken by their text (1, 1.0 and '1' are one name)"
+
+
+class Names(NamedTuple):
+    """Names of records or of groups, and whether numbers and text were mixed among them."""
+
+    names: tuple[Any, ...]
+    mixed: bool
+
+
+def names_of(values: Iterable[Any]) -> Names:
+    """What records or groups are called: all whole numbers, or all text.
+
+    ``pandas.read_csv`` makes 1 of some rows and "1" of others by itself, and 1.0 of rows with a gap
+    among them: each is one name.  What is missing stays None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.data.datasets import names_of
+    >>> names_of([np.int64(3), 4.0]).names, names_of([3, 2.5, True]).names
+    ((3, 4), ('3', '2.5', 'True'))
+    >>> names_of([1, "1", 1.0, "1.0", "01"])
+    Names(names=('1', '1', '1', '1', '01'), mixed=True)
+    """
+    values = list(values)
+    found = [_name(value) for value in values]
+    if all(value is None or isinstance(value, int) for value in found):
+        return Names(tuple(found), False)
+    numbers = (isinstance(value, (int, float, np.number)) for value in values)
+    mixed = any(numbers) and any(isinstance(value, str) for value in values)
+    texts = [None if value is None else str(value) for value in found]
+    if mixed:
+        texts = [text and WRITTEN_WHOLE.sub(r"\1", text.strip()) for text in texts]
+    return Names(tuple(texts), mixed)
+
+
+def _name(value: Any) -> RecordId | None:
+    """A whole number that 64 bits hold, or text; None for what is missing."""
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    if isinstance(value, (float, np.floating)):
+        if value != value:
+            return None
+        return int(value) if value.is_integer() and -(2**53) < value < 2**53 else str(value)
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return int(value) if whole and -(2**63) <= int(value) < 2**63 else str(value)
 
 
 def require_distinct_ids(

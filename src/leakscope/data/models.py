@@ -1,4 +1,4 @@
-"""Models from files: a fitted one (.skops, .onnx), a linear head (.safetensors), or a two-layer
+"""Models from files: a fitted one (.skops), a linear head (.safetensors), or a two-layer
 ReLU network as plain arrays.
 
 Nothing is ever unpickled.
@@ -24,18 +24,16 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.data.arrays import read_arrays
 from leakscope.data.files import read_json, reason, require_file, told_as, write_file
-from leakscope.data.onnx_graphs import LinearArrays, read_onnx, read_onnx_linear
 from leakscope.errors import InputError, required
 
 
 @dataclass(frozen=True, eq=False)
 class ModelFile:
-    """A model as a file holds it: an estimator, its coefficients (ONNX) or a head's arrays."""
+    """A model as a file holds it: an estimator, or the arrays of a linear head."""
 
     path: Path
     sha256: str | None = None
     estimator: Any = None
-    linear: LinearArrays | None = None
     head: Mapping[str, NDArray[Any]] | None = None
 
     @property
@@ -43,8 +41,6 @@ class ModelFile:
         """Whether it predicts classes; of a head with one output the target says."""
         if self.head is not None:
             return any(each.ndim == 2 and len(each) > 1 for each in self.head.values())
-        if self.linear is not None:
-            return self.linear.classes is not None
         from sklearn.base import is_classifier
 
         return bool(is_classifier(self.estimator))
@@ -57,13 +53,12 @@ def read_model(path: str | Path) -> ModelFile:
     ----------
     path
         A .skops file, whose types must all be among those that skops trusts, or plain
-        (:data:`PLAIN`), and whose model is scikit-learn's own; an .onnx file of a linear,
-        logistic, softmax or Poisson regression; or a .safetensors file with the weight and the bias
-        of a linear head.
+        (:data:`PLAIN`), and whose model is scikit-learn's own; or a .safetensors file with the
+        weight and the bias of a linear head.
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix not in (".skops", ".onnx", ".safetensors"):
+    if suffix not in (".skops", ".safetensors"):
         raise InputError(
             f"{path}: reading a pickle can run any program, so leakscope reads none; save the "
             "model with skops.io.dump, and name the .skops file."
@@ -72,9 +67,6 @@ def read_model(path: str | Path) -> ModelFile:
     require_memory(2 * size, f"the model {path}", "use a smaller model")
     content = path.read_bytes()
     sha256 = hashlib.sha256(content).hexdigest()
-    if suffix == ".onnx":
-        with told_as(f"{path} cannot be read"):
-            return ModelFile(path, sha256, linear=read_onnx_linear(path, content))
     if suffix == ".safetensors":
         return ModelFile(path, sha256, head=_safetensors(path))
     return ModelFile(path, sha256, estimator=_from_skops(path, content))
@@ -191,7 +183,7 @@ class NetworkArrays:
 
 
 def read_network(path: str | Path) -> NetworkArrays:
-    """Read .safetensors, .onnx, .npz or .json (arrays w, b, v), or a state_dict (.pt, .pth)."""
+    """Read .safetensors, .npz or .json (arrays w, b, v), or a state_dict (.pt, .pth)."""
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix in _PICKLES:
@@ -256,7 +248,6 @@ def _read_state_dict(path: Path) -> NetworkArrays:
 
 READERS: dict[str, Callable[[Path], NetworkArrays]] = {
     ".safetensors": lambda path: _from_names(path, _safetensors(path)),
-    ".onnx": lambda path: _checked(path, *read_onnx(path), ()),
     ".npz": lambda path: _from_names(path, read_arrays(path)),
     ".json": _read_json,
     ".pt": _read_state_dict,

@@ -1,16 +1,10 @@
-"""Records that are pictures: PNG and JPEG files as rows of pixels, and rows as PNG files.
-
-A PNG is a header, rows compressed by zlib, and checksums: no imaging library is needed to write
-one (PNG specification, third edition, Sections 5 and 11).
-"""
+"""Records that are pictures: PNG and JPEG files as rows of pixels, and rows as PNG, by Pillow."""
 
 from __future__ import annotations
 
 import io
 import math
-import struct
 import warnings
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,27 +82,15 @@ def png(
     if pixels.size != math.prod(shape):
         raise InputError(f"a picture of shape {shape} has not {pixels.size} values.")
     shares = np.clip((pixels - low) / (high - low if high > low else 1.0), 0.0, 1.0)
-    return _encoded(_enlarged(np.rint(255.0 * shares).astype(np.uint8).reshape(shape), shown_side))
+    grey = np.rint(255.0 * shares).astype(np.uint8).reshape(shape)
+    factor = max(1, shown_side // max(shape[:2]))
+    required("PIL", "Writing a picture")
+    from PIL import Image
 
-
-def _enlarged(pixels: NDArray[np.uint8], shown_side: int) -> NDArray[np.uint8]:
-    factor = max(1, shown_side // max(pixels.shape[:2]))
-    return pixels.repeat(factor, axis=0).repeat(factor, axis=1)
-
-
-def _encoded(pixels: NDArray[np.uint8]) -> bytes:
-    height, width = pixels.shape[:2]
-    colour_type = 0 if pixels.ndim == 2 else 2
-    header = struct.pack(">2I5B", width, height, 8, colour_type, 0, 0, 0)
-    # Every row begins with the number of its filter; 0 is none.
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, data) for name, data in chunks)
-
-
-def _chunk(name: bytes, data: bytes) -> bytes:
-    checksum = zlib.crc32(name + data)
-    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", checksum)
+    image = Image.fromarray(grey.repeat(factor, axis=0).repeat(factor, axis=1))
+    stream = io.BytesIO()
+    image.save(stream, format="PNG")
+    return stream.getvalue()
 
 
 # Modes of Pillow that are a picture of 8-bit grey or colour; a palette and transparency go.

@@ -100,52 +100,6 @@ def encode(
     return Encoded(np.hstack(parts), tuple(found), tuple(columns), tuple(indicators), tuple(steps))
 
 
-def encode_like(dataset: Dataset, table: pd.DataFrame, where: str) -> NDArray[np.float64]:
-    """Other rows as the dataset's features: its columns by name, and its categories.
-
-    Columns that are no features are not used, and nothing is filled in.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from leakscope import data
-    >>> frame = pd.DataFrame({"age": [31, 45], "region": ["north", "south"], "cost": [1., 3.]})
-    >>> people = data.from_frame(frame, target="cost")
-    >>> asked = pd.DataFrame({"region": ["south"], "age": [50]})
-    >>> data.preparation.encode_like(people, asked, "asked").tolist()
-    [[50.0, 0.0, 1.0]]
-    """
-    own = dataset.columns or dataset.feature_names
-    if not len(table):
-        raise InputError(f"{where} holds no rows.")
-    lacking = [name for name in own if name not in table.columns]
-    if lacking:
-        columns = [str(name) for name in table.columns]
-        raise InputError(
-            f"{where} has no column {lacking[0]!r}, which {dataset.name} has; its columns are "
-            f"{listed(columns)}."
-        )
-    indicated, found = set(dataset.indicators), np.empty((len(table), len(own)))
-    for name in dict.fromkeys(own):
-        require_present(table[name], name, where, "fill it in")
-        places = [place for place, column in enumerate(own) if column == name]
-        if places[0] not in indicated:
-            found[:, places[0]] = numbers(table[name], name, where)
-            continue
-        texts = table[name].astype(str).to_numpy(dtype=object)
-        known = [dataset.feature_names[place][len(name) + 1 :] for place in places]
-        strange = ~np.isin(texts.astype(str), known)
-        if strange.any():
-            row = int(np.argmax(strange))
-            raise InputError(
-                f"{where}: column {name!r} holds {texts[row]!r} in row {row} (rows count from 0), "
-                f"which no record of {dataset.name} has; it has {listed(known)}."
-            )
-        for place, category in zip(places, known, strict=True):
-            found[:, place] = texts == category
-    return found
-
-
 def feature_scales(
     dataset: Dataset, scaling: Scaling = AUDIT_DEFAULTS.scaling
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from leakscope.data.arrow_tables import INDEX
 from leakscope.data.columns import column_name, listed
 from leakscope.data.datasets import (
     Dataset,
@@ -29,9 +28,8 @@ from leakscope.data.datasets import (
 )
 from leakscope.data.doubts import two_classes
 from leakscope.data.files import is_folder
-from leakscope.data.hugging_face import is_hugging_face, open_hugging_face, read_columns
+from leakscope.data.parquet import INDEX
 from leakscope.data.pictures import open_image_folder
-from leakscope.data.sacro_target import is_sacro_target, read_sacro_target
 from leakscope.data.table_datasets import (
     OpenTable,
     id_labels,
@@ -59,9 +57,6 @@ EXAMPLES: dict[str, Task] = {
     "wine": "classification",
 }
 
-# The options of a table that is written as text.
-_OF_TEXT = "--no-header, --na-values and --decimal"
-
 
 @dataclass(frozen=True)
 class Source:
@@ -73,9 +68,8 @@ class Source:
     Attributes
     ----------
     file
-        CSV, TSV, Parquet, Arrow, .npy or .npz; its suffix says what it is.  A folder is a
-        Hugging Face dataset on disk (``save_to_disk``), or pictures (``FOLDER/class/picture.png``),
-        or the folder of a SACRO-ML target (its training records).
+        CSV, TSV, Parquet, .npy or .npz; its suffix says what it is.  A folder is of pictures
+        (``FOLDER/class/picture.png``).
     example
         One of ``EXAMPLES``, in place of a file; of the options it takes only ``by``, ``sample``
         and ``sample_seed``.
@@ -86,7 +80,7 @@ class Source:
         The column with each record's own id.  Row numbers, from 0, where it is left out.
     task
         ``classification`` takes the target's values as class names.  Where left out it is
-        regression, but classification for text and for a Hugging Face ``ClassLabel``.
+        regression, but classification for text.
     digest
         Of the features, the target, the ids and the groups, and of the file, once it was read:
         the same data, or not; see :func:`leakscope.data.same_data`.
@@ -98,8 +92,6 @@ class Source:
         ``error`` refuses an empty value; ``drop`` leaves out the records that have one (the
         others keep their ids); ``impute`` fills in a feature's median or most frequent value,
         never the target.
-    split
-        Which split of a Hugging Face dataset; needed where it has several.
     header
         Whether the first line of a text file names the columns; ``x0``, ``x1`` and so on are the
         names where it does not.
@@ -125,7 +117,6 @@ class Source:
     group_column: str | None = None
     ignore: tuple[str, ...] = ()
     missing: Missing = DATA_DEFAULTS.missing
-    split: str | None = None
     header: bool = DATA_DEFAULTS.header
     na_values: tuple[str, ...] = DATA_DEFAULTS.na_values
     decimal: Decimal = DATA_DEFAULTS.decimal
@@ -174,9 +165,7 @@ class Source:
                 names = [opened.roles.target]
                 written = written_labels(opened.table, path, names, self.layout)
                 whole = opened.as_classes(whole, written)
-        # The values of a folder's Arrow files are exact, and other splits lie beside them.
-        held = None if is_folder(path) else place
-        return self._drawn(whole, replace(self, file=place, split=opened.split), held, keep)
+        return self._drawn(whole, replace(self, file=place), place, keep)
 
     def read_again(self, file: str | Path | None = None) -> Dataset:
         """The dataset that a result is about, from another file where one is given.
@@ -231,17 +220,8 @@ class Source:
 
     def _opened(self, path: Path) -> OpenTable | Dataset:
         """The table of a file or a folder, or the dataset of a folder of pictures."""
-        layout, folder = self.layout, is_folder(path)
-        if folder and is_hugging_face(path):
-            if layout != Layout():
-                raise InputError(f"{path}: {_OF_TEXT} belong to a file, not to a folder.")
-            return self._opened_hugging_face(path)
-        if self.split is not None:
-            raise InputError(
-                f"{path} is no Hugging Face dataset and has no splits; leave --split out."
-            )
-        is_target = folder and is_sacro_target(path)
-        if folder and not is_target:
+        layout = self.layout
+        if is_folder(path):
             columns_named = self.target is not None or self.id_column or self.ignore
             columns_named = columns_named or self.group_column or self.by
             if columns_named or self.missing != "error" or layout != Layout():
@@ -250,9 +230,9 @@ class Source:
                     "folder of pictures has none."
                 )
             return open_image_folder(path)
-        table = read_sacro_target(path) if is_target else read_table(path, layout)
+        table = read_table(path, layout)
         columns = [str(name) for name in table.columns]
-        is_archive = is_target or path.suffix.lower() == ".npz"
+        is_archive = path.suffix.lower() == ".npz"
         if self.target is None and is_archive and UNNAMED_TARGET in columns:
             target = UNNAMED_TARGET
         else:
@@ -291,31 +271,6 @@ class Source:
                 table, path, sorted(name for name in labels if name is not None), layout
             ),
             na_values=layout.na_values,
-        )
-
-    def _opened_hugging_face(self, path: Path) -> OpenTable:
-        """One split of a folder that ``save_to_disk`` wrote."""
-        folder = open_hugging_face(path, self.split)
-        columns, where = folder.columns, folder.where
-        target = required_target(self.target, columns, where)
-        roles = roles_of(
-            columns, where, target, self.id_column, self.group_column, self.by, self.ignore
-        )
-        usual: Task = "classification" if folder.is_class(roles.target) else "regression"
-        # Subgroups and groups may be ignored as features and are read all the same.
-        unread = frozenset(roles.ignored) - {*roles.by, roles.group, roles.id}
-        read = read_columns(folder, unread)
-        return OpenTable(
-            table=read.frame,
-            roles=roles,
-            where=where,
-            name=folder.name,
-            read_from=folder.name,
-            task=self.task or usual,
-            missing=self.missing,
-            picture=read.picture,
-            split=folder.split,
-            steps=read.steps,
         )
 
 
@@ -363,7 +318,6 @@ def read_dataset(
     ignore: Sequence[str] = (),
     group_column: str | None = None,
     by: str | Sequence[str] = (),
-    split: str | None = None,
     header: bool = DATA_DEFAULTS.header,
     na_values: Sequence[str] = DATA_DEFAULTS.na_values,
     decimal: Decimal = DATA_DEFAULTS.decimal,
@@ -392,7 +346,6 @@ def read_dataset(
         ignore=tuple(ignore),
         group_column=group_column,
         by=(by,) if isinstance(by, str) else tuple(by),
-        split=split,
         header=header,
         na_values=tuple(na_values),
         decimal=decimal,
@@ -445,7 +398,7 @@ def _rows_left(table: pd.DataFrame, source: Source, ids: Sequence[RecordId]) -> 
     own = column_name([str(column) for column in table.columns], name, "id", source.file or "")
     empty = table[own].isna().to_numpy()
     written = written_labels(table, Path(source.file or ""), [own], source.layout)
-    labels = id_labels(written.get(own, table[own])[~empty], own, source.file or "")
+    labels = id_labels(written.get(own, table[own])[~empty], own, source.file or "").names
     rows = dict(zip(labels, np.flatnonzero(~empty).tolist(), strict=True))
     return [rows[record] for record in ids]
 

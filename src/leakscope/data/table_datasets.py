@@ -24,8 +24,17 @@ from leakscope.data.columns import (
     with_decimal_commas,
     written_numbers,
 )
-from leakscope.data.datasets import Dataset, RecordId, Task, require_distinct_ids, subgroups
+from leakscope.data.datasets import (
+    MIXED,
+    Dataset,
+    Names,
+    Task,
+    names_of,
+    require_distinct_ids,
+    subgroups,
+)
 from leakscope.data.doubts import two_classes
+from leakscope.data.person_columns import person_columns
 from leakscope.data.preparation import MOST_CLASSES, encode, without_empty
 from leakscope.data.tables import emptied, table_from_frame
 from leakscope.errors import InputError, Where
@@ -178,10 +187,6 @@ class OpenTable:
         Whether the target is a quantity or a class, said or usual.
     index
         A frame's index, where it is the id.
-    split
-        The split of a Hugging Face dataset that was taken.
-    steps
-        What was done already.
     written
         Labels as a text file has them.
     """
@@ -195,8 +200,6 @@ class OpenTable:
     missing: Missing
     index: pd.Index[Any] | None = None
     picture: tuple[int, ...] | None = None
-    split: str | None = None
-    steps: Sequence[str] = ()
     written: Mapping[str, pd.Series[Any]] = field(default_factory=dict)
     na_values: tuple[str, ...] = ()
 
@@ -266,7 +269,10 @@ class OpenTable:
             commas = with_decimal_commas(self.table)
             if commas is not None and pd.api.types.is_numeric_dtype(commas[column]):
                 return replace(self, table=commas), ["--decimal ,"]
-        if error.option in ("ignore", "decimal") and column in features:
+        if error.option == "group_column" and self.roles.group is None and column in features:
+            people = replace(self.roles, group=column)
+            return replace(self, roles=people), [f"--group {shlex.quote(str(column))}"]
+        if error.option in ("ignore", "decimal", "group_column") and column in features:
             ignored = replace(self.roles, ignored=(*self.roles.ignored, column))
             if not ignored.features([str(name) for name in self.table.columns]):
                 return None
@@ -277,7 +283,7 @@ class OpenTable:
         where, roles, picture = self.where, self.roles, self.picture
         names = roles.features([str(column) for column in self.table.columns])
         read = f"read {len(self.table)} records of {len(names)} features from {self.read_from}"
-        steps = [read, *self.steps]
+        steps = [read]
         if self.na_values:
             steps.append(f"read as empty: {listed([repr(text) for text in self.na_values])}")
         else:
@@ -289,13 +295,13 @@ class OpenTable:
         steps.append(f"target: column {roles.target}")
         if roles.id is not None:
             ids = _ids(self._labelled(table, roles.id), roles.id, where)
-            steps.append(f"record_id: column {roles.id}")
+            steps.append(f"record_id: column {roles.id}{_said(ids)}")
         elif self.index is not None:
             own = pd.Series(self.index.to_numpy())[table.index]
             ids = _ids(own, str("index" if self.index.name is None else self.index.name), where)
-            steps.append("record_id: the frame's index")
+            steps.append(f"record_id: the frame's index{_said(ids)}")
         else:
-            ids = tuple(int(row) for row in table.index)
+            ids = Names(tuple(int(row) for row in table.index), False)
             steps.append("record_id: row numbers, starting at 0")
         target = self._target(table, self.task)
         encoded = encode(table, names, where, missing=self.missing)
@@ -303,13 +309,19 @@ class OpenTable:
         group = None
         if roles.group is not None:
             require_present(table[roles.group], roles.group, where, "every record needs its group")
-            group = id_labels(self._labelled(table, roles.group), roles.group, where)
-            steps.append(f"group: column {roles.group}, {len(set(group))} of them; not a feature")
+            people = id_labels(self._labelled(table, roles.group), roles.group, where)
+            group = people.names
+            steps.append(
+                f"group: column {roles.group}, {len(set(group))} of them; not a feature"
+                f"{_said(people)}"
+            )
+        by_row = group is None or len(set(group)) == len(group)
+        ignored = set(roles.ignored) - {roles.id, roles.group}
         return Dataset(
             name=self.name,
             features=encoded.features,
             target=target,
-            record_ids=ids,
+            record_ids=ids.names,
             feature_names=encoded.names,
             target_name=roles.target,
             task=self.task,
@@ -318,6 +330,9 @@ class OpenTable:
             columns=encoded.columns,
             group=group,
             by={name: subgroups(self._labelled(table, name)) for name in roles.by},
+            person_columns=person_columns(table, [*names, *sorted(ignored)], [*names, roles.target])
+            if by_row
+            else (),
             picture=picture
             if picture and math.prod(picture) == encoded.features.shape[1]
             else None,
@@ -365,11 +380,16 @@ class OpenTable:
             ) from None
 
 
-def _ids(column: pd.Series[Any], name: str, where: str) -> tuple[RecordId, ...]:
+def _said(names: Names) -> str:
+    return f"; {MIXED}" if names.mixed else ""
+
+
+def _ids(column: pd.Series[Any], name: str, where: str) -> Names:
     require_present(column, name, where, "every record needs its id")
-    labels, rows = list(id_labels(column, name, where)), [int(row) for row in column.index]
+    labels, rows = id_labels(column, name, where), [int(row) for row in column.index]
     try:
-        return require_distinct_ids(labels, f"{where}: the id column {name!r}", rows)
+        require_distinct_ids(list(labels.names), f"{where}: the id column {name!r}", rows)
+        return labels
     except InputError as error:
         raise InputError(
             f"{str(error).removesuffix('.')}; where a person has several records, name the person "
@@ -378,11 +398,10 @@ def _ids(column: pd.Series[Any], name: str, where: str) -> tuple[RecordId, ...]:
         ) from None
 
 
-def id_labels(column: pd.Series[Any], name: str, where: str) -> tuple[RecordId, ...]:
-    """What a column calls its records, as ids: whole numbers, else text."""
+def id_labels(column: pd.Series[Any], name: str, where: str) -> Names:
+    """What a column calls its records: all whole numbers, or all text."""
     if any(isinstance(value, (list, dict)) for value in column):
         raise InputError(
             f"{where}: column {name!r} holds lists or tables; an id must be a number or a text."
         )
-    integral = pd.api.types.is_integer_dtype(column) and column.max() < 2**63
-    return tuple(int(value) if integral else str(value) for value in column)
+    return names_of(column)

@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 
 from leakscope._numerics.memory import require_memory
 from leakscope.data.arrays import read_array, read_arrays
-from leakscope.data.arrow_tables import read_arrow, read_parquet, require_distinct
 from leakscope.data.columns import listed, shown
-from leakscope.data.files import REMEDY, is_folder, reason, require_file, told_as
+from leakscope.data.files import REMEDY, is_folder, reason, require_file
+from leakscope.data.parquet import read_parquet, require_distinct
 from leakscope.data.pictures import array_picture
 from leakscope.errors import InputError, Where, required
 from leakscope.settings.data import DATA_DEFAULTS, Decimal
-from leakscope.settings.plugins import plugged
 
 # Names under which an .npz archive may hold its parts.
 FEATURE_KEYS = ("X", "x", "features", "data")
@@ -46,8 +45,6 @@ def read_table(path: Path, layout: Layout | None = None) -> pd.DataFrame:
     layout, suffix = layout or Layout(), path.suffix.lower()
     if suffix in SEPARATORS:
         table = read_delimited(path, layout)
-    elif suffix not in READERS and (reader := plugged("leakscope.readers").get(suffix[1:])):
-        table = _read_by(reader, path)
     elif suffix not in READERS:
         raise InputError(
             f"{path}: files that end in {path.suffix or 'nothing'} cannot be read; these can: "
@@ -64,17 +61,6 @@ def read_table(path: Path, layout: Layout | None = None) -> pd.DataFrame:
     if table.shape[0] == 0:
         raise InputError(f"{path} holds no records.")
     return table
-
-
-def _read_by(reader: Callable[[Path], Any], path: Path) -> pd.DataFrame:
-    """The table that another package's reader makes of a file."""
-    with told_as(f"{path} cannot be read"):
-        found = reader(path)
-    if not isinstance(found, pd.DataFrame):
-        raise InputError(f"{path}: its reader gave a {type(found).__name__}, not a pandas table.")
-    found = found.set_axis([str(name) for name in found.columns], axis=1)
-    require_distinct(list(found.columns), path)
-    return found.reset_index(drop=True)
 
 
 def table_from_frame(frame: Any) -> tuple[pd.DataFrame, pd.Index[Any] | None]:
@@ -130,8 +116,6 @@ def _read_npz(path: Path) -> pd.DataFrame:
 
 READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".parquet": read_parquet,
-    ".arrow": read_arrow,
-    ".feather": read_arrow,
     ".npy": lambda path: _frame(read_array(path), path),
     ".npz": _read_npz,
 }

@@ -15,7 +15,6 @@ from leakscope.results.attacks import (
 )
 from leakscope.results.audit import Audit
 from leakscope.results.comparison import Comparison
-from leakscope.results.composition import Composition
 from leakscope.results.decision import CoverageRow, MitigationRow
 from leakscope.results.document import ResultDocument
 from leakscope.results.erasure import Erasure
@@ -139,15 +138,6 @@ def _canaries(document: ResultDocument) -> str | None:
     )
 
 
-def _composed(document: ResultDocument) -> str | None:
-    if not isinstance(document, Composition):
-        return None
-    return (
-        f"largest advantage {_digits(document.largest)} by {len(document.releases)} releases "
-        f"together, {_digits(document.largest_alone)} by one alone"
-    )
-
-
 def _network(document: ResultDocument) -> str | None:
     return document.verdict if isinstance(document, MembershipAttack) else None
 
@@ -231,12 +221,6 @@ ATTACKS: tuple[tuple[str, str, Found, str], ...] = (
         "membership of canaries, against the epsilon of a private training",
         _canaries,
         "leakscope measure --canaries FILE --claimed-epsilon NUMBER",
-    ),
-    (
-        "releases",
-        "membership, from several releases together",
-        _composed,
-        "leakscope compose RUN RUN",
     ),
     (
         "weights",

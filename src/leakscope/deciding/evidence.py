@@ -22,7 +22,6 @@ from leakscope.results.attacks import (
 )
 from leakscope.results.audit import Audit, ExaminedModel
 from leakscope.results.comparison import Comparison
-from leakscope.results.composition import Composition
 from leakscope.results.decision import RunEntry
 from leakscope.results.document import ResultDocument
 from leakscope.results.erasure import Erasure
@@ -38,7 +37,6 @@ KINDS = (
     Audit,
     CanaryMeasurement,
     Comparison,
-    Composition,
     Erasure,
     FitReconstructAttack,
     MembershipAttack,
@@ -148,7 +146,7 @@ class ReleasedFile:
 
 
 # Files that hold a table, and no model.
-TABLES = (".csv", ".tsv", ".parquet", ".xlsx", ".feather", ".arrow")
+TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
 
 
 def require_model_file(evidence: Evidence, file: str | Path | None) -> ReleasedFile:
@@ -248,12 +246,6 @@ def _require_one_model(evidence: Evidence) -> None:
             raise InputError(
                 f"{audits[0][0]} examines {own.file} and {name} is of {model.file}, which is "
                 "another file: a decision is about one model."
-            )
-    for name, composed in evidence.all_of(Composition):
-        if audits and audits[0][1].model.name not in [each.model for each in composed.releases]:
-            raise InputError(
-                f"{name} composes {composed.releases[0].model} and others, and {audits[0][0]} "
-                f"examines {audits[0][1].model.name}, which is none of them."
             )
     assumed = [name for name, audit in evidence.all_of(Audit) if audit.basis == "assumed"]
     for named in (assumed, [name for name, _ in evidence.all_of(ModelsMeasurement)]):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
@@ -23,8 +24,8 @@ from leakscope.results.decision import (
     LevelEntry,
     ThresholdEntry,
 )
-from leakscope.results.measurement import MeasuredRecord, ModelsMeasurement
-from leakscope.results.reconciliation import Standing, standing_of
+from leakscope.results.measurement import ModelsMeasurement
+from leakscope.results.reconciliation import unsettled
 from leakscope.results.verification import Verification
 from leakscope.settings.decide import ATTACKERS, DecideSettings
 
@@ -44,19 +45,20 @@ class Exposure:
 
     ``high`` holds the upper ends of intervals, by the same names as ``values``; ``records`` is
     how many there are in all, None where not known; ``complete`` whether these are all of them;
-    ``contradicted`` whether verify showed other numbers, and has none to put in their place.
+    ``unknown`` counts those that no check answers for; ``contradicted`` whether verify showed other
+    numbers.
     """
 
     basis: str
     how: str
     ids: tuple[int | str, ...]
     values: dict[str, FloatArray]
-    trusted: FloatArray
+    trusted: NDArray[np.bool_]
     records: int | None
     complete: bool = True
     low: dict[str, FloatArray] = field(default_factory=dict)
     high: dict[str, FloatArray] = field(default_factory=dict)
-    untrusted: int = 0
+    unknown: int = 0
     contradicted: bool = False
 
     def largest(self, name: str) -> float | None:
@@ -78,7 +80,8 @@ def exposure_of(evidence: Evidence) -> Exposure | None:
     """The exposure that the decision is about; None where no run says it of single records."""
     audit = evidence.audit
     if audit is not None:
-        return _of_model(audit, standing_of(audit, [v for _, v in evidence.all_of(Verification)]))
+        verifications = [found for _, found in evidence.all_of(Verification)]
+        return _of_model(audit, verifications)
     models = evidence.one_of(ModelsMeasurement)
     if models is not None:
         return _of_few_models(models)
@@ -119,7 +122,6 @@ def against_entries(
         return []
     judged = [limit.met for limit in threshold_entries(found, settings)]
     held = None if None in judged and False not in judged else all(judged)
-    believed = not found.contradicted and found.basis == audit.basis
     largest = {"advantage": "largest_advantage", "tpr_low": "largest_tpr_at_fpr_0_001"}
     entries = []
     for row in audit.details.against():
@@ -137,7 +139,7 @@ def against_entries(
                 within=held
                 if own
                 else met
-                if believed and (not met or not row.untrusted)
+                if not found.contradicted and (not met or not row.untrusted)
                 else None,
             )
         )
@@ -159,8 +161,10 @@ def _entries(
                 advantage_low=_number(found.low.get("advantage"), row),
                 advantage_high=_number(found.high.get("advantage"), row),
                 tpr_at_fpr_0_001=_number(found.values["tpr_low"], row),
+                tpr_at_fpr_0_001_low=_number(found.low.get("tpr_low"), row),
                 tpr_at_fpr_0_001_high=_number(found.high.get("tpr_low"), row),
                 tpr_at_fpr_0_01=_number(found.values["tpr_high"], row),
+                tpr_at_fpr_0_01_low=_number(found.low.get("tpr_high"), row),
                 tpr_at_fpr_0_01_high=_number(found.high.get("tpr_high"), row),
                 ppv=ppv,
                 lift=lift,
@@ -220,63 +224,31 @@ def _judged(found: Exposure | None, words: str, name: str, limit: float) -> Thre
     return ThresholdEntry(measure=words, limit=limit, largest=value, above=above, met=met)
 
 
-def _of_model(audit: Audit, standing: Standing) -> Exposure:
-    """The audit's numbers, and in their place what verify measured."""
-    table, order, ids = audit.table, audit.order, audit.ranking()
+def _of_model(audit: Audit, verifications: Sequence[Verification]) -> Exposure:
+    """The audit's own numbers, as its table has them."""
+    table, order = audit.table, audit.order
     columns = {"advantage": "advantage", "tpr_low": FPRS[LOW], "tpr_high": FPRS[HIGH]}
-    values = {key: table.of(name)[order] for key, name in columns.items()}
-    ends = {
-        end: {
+    low, high = (
+        {
             key: table.of(f"{name}_{end}")[order]
             for key, name in columns.items()
             if f"{name}_{end}" in table
         }
         for end in ("low", "high")
-    }
-    told = {
-        row: standing.measured[name] for row, name in enumerate(ids) if name in standing.measured
-    }
-    for key, level in (("advantage", None), ("tpr_low", LOW), ("tpr_high", HIGH)) if told else ():
-        value, low, high = (
-            found.copy()
-            for found in (
-                values[key],
-                *(ends[end].get(key, np.full(len(ids), np.nan)) for end in ("low", "high")),
-            )
-        )
-        for row, one in told.items():
-            value[row], low[row], high[row] = _measured_at(one, level)
-        values[key], ends["low"][key], ends["high"][key] = value, low, high
-    measured = audit.basis == "measured"
-    how = f"measured with {audit.model.origin}" if measured else "computed from the fit"
-    if told:
-        how = (
-            f"measured with {standing.of_measured}"
-            if len(told) == len(ids)
-            else f"{how}, {len(told)} of {len(ids)} measured with {standing.of_measured}"
-        )
-    return Exposure(
-        basis="measured" if measured or len(told) == len(ids) else "computed",
-        how=how,
-        ids=ids,
-        values=values,
-        low=ends["low"],
-        high=ends["high"],
-        trusted=np.array([name not in standing.doubtful for name in ids]),
-        records=audit.units,
-        untrusted=len(standing.doubtful),
-        contradicted=standing.contradicted,
     )
-
-
-def _measured_at(one: MeasuredRecord, level: float | None) -> tuple[float, float, float]:
-    """A record's advantage, or its TPR at a false-positive rate, with the ends of the interval."""
-    if level is None:
-        found = [one.advantage, one.advantage_low, one.advantage_high]
-    else:
-        found = [ends.get(f"{level:g}") for ends in (one.tpr_at_fpr, one.tpr_low, one.tpr_high)]
-    value, low, high = _array(found).tolist()
-    return value, low, high
+    measured = audit.basis == "measured"
+    return Exposure(
+        basis="measured" if measured else "computed",
+        how=f"measured with {audit.model.origin}" if measured else "computed from the fit",
+        ids=audit.ranking(),
+        values={key: table.of(name)[order] for key, name in columns.items()},
+        low=low,
+        high=high,
+        trusted=audit.trusted[order],
+        records=audit.units,
+        unknown=len(unsettled(audit, verifications)),
+        contradicted=any(found.contradicts for found in verifications),
+    )
 
 
 def _of_few_models(found: ModelsMeasurement) -> Exposure:
@@ -300,7 +272,7 @@ def _of_few_models(found: ModelsMeasurement) -> Exposure:
         },
         trusted=np.array([record.trusted for record in order]),
         records=len(order),
-        untrusted=sum(not record.bounded for record in order),
+        unknown=sum(not record.bounded for record in order),
     )
 
 

@@ -92,7 +92,10 @@ def _file_fields(file: ReleasedFile) -> list[StatedField]:
 def context_fields(evidence: Evidence, settings: DecideSettings) -> list[StatedField]:
     """The context of the release, as declared."""
     audit = evidence.audit
-    none = audit is not None and audit.dataset.copies == 0 and settings.people is None
+    told = None if audit is None else audit.dataset
+    one_by_one = (
+        None if told is None or told.copies != 0 or told.person_columns else "no record is a copy"
+    )
     access = settings.access
     return [
         stated("release", "what is released, and for what", settings.release, "declared"),
@@ -105,9 +108,9 @@ def context_fields(evidence: Evidence, settings: DecideSettings) -> list[StatedF
             None if access is None else ACCESS[access],
         ),
         stated("queries", "questions each may ask", settings.queries, "declared"),
-        stated("people", "whose the copied records are", "no record is a copy")
-        if none
-        else stated("people", "whose the copied records are", settings.people, "declared"),
+        stated("each_row", "each row a person of its own", one_by_one)
+        if one_by_one and settings.each_row is None
+        else stated("each_row", "each row a person of its own", settings.each_row, "declared"),
     ]
 
 

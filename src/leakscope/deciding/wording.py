@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
+from leakscope.data.columns import listed
 from leakscope.deciding.coverage import coverage_sentence
 from leakscope.deciding.evidence import Evidence
 from leakscope.deciding.exposure import Exposure, subgroups_of
@@ -39,6 +40,13 @@ def obstacles_of(
         for one in evidence.given
         if one.sealed is False and isinstance(one.document, Audit)
     ]
+    sentences += [
+        f"{name} contradicts the audit ({verified.differs} of {len(verified.checks)} checks "
+        "differ): its numbers are not those of your model; audit the training with more models "
+        "(leakscope audit --train)."
+        for name, verified in evidence.all_of(Verification)
+        if verified.contradicts
+    ]
     if found is None and evidence.stand_in is not None:
         sentences.append(
             "a stand-in was examined (a Gaussian process with an assumed noise), and no run "
@@ -62,24 +70,33 @@ def obstacles_of(
             "unchanged, which anyone with the file can read; release answers only, or another "
             "model."
         )
-    if audit is not None and audit.dataset.copies and settings.people is None:
+    sentences += _whose_rows(audit or evidence.stand_in, settings)
+    if found is not None and found.unknown:
         sentences.append(
-            f"{audit.dataset.copies} of {audit.dataset.records} records are copies of another "
-            f"{audit.unit}'s: if the copies are of one person, that person is more exposed than "
-            "any single row shows; audit people (--group), remove the copies, or declare with "
-            "--people that they are different people."
-        )
-    if found is not None and found.untrusted:
-        sentences.append(
-            f"the numbers of {found.untrusted} of {found.records} {_units(evidence)}s are not "
+            f"the numbers of {found.unknown} of {found.records} {_units(evidence)}s are not "
             f"trusted, and {_checked(evidence)}"
         )
-    if found is not None and found.contradicted:
-        sentences.append(
-            "verify contradicts the audit and does not say how exposed each record is instead; "
-            f"verify it again ({_verify(audit, 200)})."
-        )
     return sentences
+
+
+def _whose_rows(audit: Audit | None, settings: DecideSettings) -> list[str]:
+    """Why several rows may be one person's, unless a person says that they are not."""
+    if audit is None or settings.each_row is not None:
+        return []
+    told, doubts = audit.dataset, list[str]()
+    if told.person_columns:
+        names = listed([repr(name) for name in told.person_columns])
+        doubts.append(f"rows were examined one by one, and {names} may say whose they are")
+    if told.copies:
+        doubts.append(
+            f"{told.copies} of {told.records} records are copies of another {audit.unit}'s"
+        )
+    return [
+        f"{doubt}: if several are of one person, that person is more exposed than any single row "
+        "shows; audit people (--group), or declare with --each-row that each row is a person of "
+        "its own."
+        for doubt in doubts
+    ]
 
 
 def _units(evidence: Evidence) -> str:
@@ -97,7 +114,7 @@ def _checked(evidence: Evidence) -> str:
         if was_retrained(found)
     ]
     if not tried:
-        return f"no shadow models have confirmed them; {_verify(audit, 200)} measures them."
+        return f"no shadow models have confirmed them; {_verify(audit, 200)} checks them."
     return (
         f"the {max(tried)} shadow models of verify were too few to tell; "
         f"{_verify(audit, max(400, 2 * max(tried)))} may."

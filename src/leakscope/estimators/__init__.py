@@ -1,11 +1,7 @@
-"""The audit's scikit-learn face: an auditor, models that store their leakage, and scorers."""
+"""The audit's scikit-learn face: estimators that store their leakage, and scorers."""
 
 from leakscope.estimators.audited_estimator import AuditedEstimator
-from leakscope.estimators.gaussian_process import (
-    AuditedClassifier,
-    AuditedRegressor,
-    LeakageAuditor,
-)
+from leakscope.estimators.gaussian_process import AuditedClassifier, AuditedRegressor
 from leakscope.estimators.leakage_scores import (
     BestWithin,
     ScoreMinusLeakage,
@@ -20,7 +16,6 @@ __all__ = [
     "AuditedEstimator",
     "AuditedRegressor",
     "BestWithin",
-    "LeakageAuditor",
     "ScoreMinusLeakage",
     "best_within",
     "leakage_scorer",

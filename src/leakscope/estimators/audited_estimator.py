@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
@@ -12,14 +13,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from leakscope.auditing.audit import as_given, examined
+from leakscope.data.datasets import names_of
 from leakscope.errors import told_in_python
-from leakscope.estimators.gaussian_process import own_ids
 from leakscope.settings.audit import MODEL_DEFAULTS, ModelSettings
 from leakscope.subjects.subject import Asked
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -33,6 +30,21 @@ def _has(name: str) -> Callable[[Method], Method]:
 
     found: Callable[[Method], Method] = available_if(check)
     return found
+
+
+def frame_ids(X: Any) -> list[int | str] | None:
+    """The ids that a pandas frame brings along: its index, unless it merely counts.
+
+    An index of several levels, or one that repeats, is no id: records are then known by their row
+    numbers.
+    """
+    if not isinstance(X, pd.DataFrame) or X.index.nlevels > 1:
+        return None
+    index = X.index
+    if index.equals(pd.RangeIndex(len(X))) or bool(index.hasnans):
+        return None
+    ids: list[int | str] = list(names_of(index).names)
+    return ids if len(set(ids)) == len(ids) else None
 
 
 class AuditedEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -106,7 +118,7 @@ class AuditedEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             y=y,
             model=self.estimator_,
             sample_weight=sample_weight,
-            record_ids=own_ids(X) if record_ids is None else record_ids,
+            record_ids=frame_ids(X) if record_ids is None else record_ids,
             chosen=as_given(ModelSettings, self._asked()),
         )
         with told_in_python():

@@ -140,7 +140,7 @@ def leakage_scorer(measure: Measure = "advantage", reduce: str | float = "max") 
     >>> import leakscope
     >>> from leakscope.estimators import leakage_scorer
     >>> X, y = np.array([[0.0], [0.1], [0.2], [3.0]]), np.array([1.0, 1.1, 0.9, -1.0])
-    >>> model = leakscope.AuditedRegressor(length_scale=1.0, noise_variance=0.1).fit(X, y)
+    >>> model = leakscope.AuditedRegressor(leakscope.kernels.rbf(1.0), noise_variance=0.1).fit(X, y)
     >>> round(leakage_scorer()(model, X, y), 3), round(leakage_scorer(reduce=0.5)(model, X, y), 3)
     (-0.657, -0.142)
     """
@@ -158,7 +158,7 @@ def score_minus_leakage(
     >>> import leakscope
     >>> from leakscope.estimators import score_minus_leakage
     >>> X, y = np.array([[0.0], [0.1], [0.2], [3.0]]), np.array([1.0, 1.1, 0.9, -1.0])
-    >>> model = leakscope.AuditedRegressor(length_scale=1.0, noise_variance=0.1).fit(X, y)
+    >>> model = leakscope.AuditedRegressor(leakscope.kernels.rbf(1.0), noise_variance=0.1).fit(X, y)
     >>> round(score_minus_leakage(1.0)(model, X, y) - model.score(X, y), 3)
     -0.657
     """
@@ -174,7 +174,7 @@ def released_score(estimator: Any, X: Any, y: Any) -> float:
     >>> import leakscope
     >>> from leakscope.estimators.leakage_scores import released_score
     >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 0.0, -1.0])
-    >>> model = leakscope.AuditedRegressor(length_scale=1.0).fit(X, y)
+    >>> model = leakscope.AuditedRegressor().fit(X, y)
     >>> released_score(model, X, y) == model.score(X, y)
     True
     """
@@ -208,11 +208,11 @@ def best_within(limit: float, *, score: str = "score", leakage: str = "leakage")
     >>> import leakscope
     >>> from leakscope.estimators import best_within, score_and_leakage
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> search = GridSearchCV(leakscope.AuditedRegressor(normalize_y=True),
-    ...                       {"noise_variance": [0.5, 1.0, 5.0], "length_scale": [0.2, 0.5]},
-    ...                       scoring=score_and_leakage(), refit=best_within(0.3)).fit(X, y)
+    >>> search = GridSearchCV(leakscope.AuditedRegressor(leakscope.kernels.rbf(0.5)),
+    ...                       {"noise_variance": [0.1, 0.5, 1.0, 5.0]}, refit=best_within(0.3),
+    ...                       scoring=score_and_leakage()).fit(X, (y - y.mean()) / y.std())
     >>> search.best_params_
-    {'length_scale': 0.5, 'noise_variance': 0.5}
+    {'noise_variance': 0.5}
     >>> bool(search.best_estimator_.leakage_.max() <= 0.3)
     True
     """
@@ -232,6 +232,6 @@ def _fitted_model(estimator: Any) -> Any:
         else:
             raise InputError(
                 f"a {type(model).__name__} stores no leakage_; use AuditedEstimator, "
-                "AuditedRegressor, AuditedClassifier or LeakageAuditor, and fit it."
+                "AuditedRegressor or AuditedClassifier, and fit it."
             )
     return model

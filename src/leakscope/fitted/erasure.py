@@ -21,18 +21,11 @@ import numpy as np
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
-from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.fitted.leave_one_out import softmax_optimum, softmax_response
-from leakscope.fitted.losses import LOSSES, Codes, one_hot, softmax
-from leakscope.fitted.optimum import inverse_hessian
-from leakscope.fitted.problem import ConvexProblem
-from leakscope.fitted.softmax_cavity import DENSE
+from leakscope.single_fit.losses import LOSSES, Codes, contrasts, one_hot, softmax
+from leakscope.single_fit.optimum import Fit, fit_at, optimum
+from leakscope.single_fit.problem import ConvexProblem
 
-# Newton steps, and the change of a prediction at which they end.
-STEPS, SETTLED = 100, 1e-11
-# Coefficients whose Hessian is kept.
-MOST_COEFFICIENTS = 20_000
 # What explains coefficients leaves at most this share of what was to be erased.
 EXPLAINED = 0.01
 # Moves beyond one for each record asked for, in a search for those that a fit lacks; and records up
@@ -80,33 +73,15 @@ class Metric:
     theta: FloatArray
 
     def __post_init__(self) -> None:
-        problem = self.problem
-        assert problem.X is not None
-        wide = problem.X.shape[1] * problem.classes
-        if problem.loss == "softmax" and wide > DENSE:
-            raise InputError(
-                f"A fit of {wide} coefficients in {problem.classes} classes is not taken apart "
-                f"(up to {DENSE} are); fit it again without the records."
-            )
-        if wide > MOST_COEFFICIENTS:
-            raise InputError(
-                f"A fit of {wide} coefficients is not taken apart (up to {MOST_COEFFICIENTS} are); "
-                "fit it again without the records."
-            )
-        require_memory(4 * 8 * wide**2, f"The Hessian of {wide} coefficients", "use fewer features")
-        if problem.loss == "softmax":
-            response = softmax_response(problem, self.theta)
-            object.__setattr__(self, "_solve", response.step)
-            return
-        z = problem.X @ self.theta
-        curvature = problem.sample_weights * LOSSES[problem.loss].curvature(z, problem.y)
-        inverse = inverse_hessian(problem.X, curvature, problem.penalty_at(1.0), problem.name)
-        object.__setattr__(self, "_solve", lambda right: inverse @ right)
+        object.__setattr__(self, "_fit", fit_at(self.problem, self.theta))
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """H^{-1} of a gradient."""
-        found: FloatArray = self._solve(right)  # type: ignore[attr-defined]
-        return found
+        """H^{-1} of a gradient, or of several of them."""
+        fit: Fit = self._fit  # type: ignore[attr-defined]
+        if self.problem.loss == "softmax":
+            basis = contrasts(self.problem.classes)
+            return np.asarray(fit.response.solve(right @ basis) @ basis.T)
+        return np.asarray(fit.response.inverse @ right)
 
     def times(self, delta: FloatArray) -> FloatArray:
         """H of a step."""
@@ -129,39 +104,6 @@ class Metric:
     def gradient_size(self, slope: FloatArray) -> float:
         """The length of the step that a gradient asks for."""
         return float(np.sqrt(max(np.sum(slope * self.solve(slope)), 0.0)))
-
-
-def optimum(problem: ConvexProblem) -> FloatArray:
-    """The coefficients at the optimum, to rounding, by Newton steps from those of the problem."""
-    assert problem.X is not None
-    if problem.loss == "softmax":
-        _require_small(problem)
-        target = one_hot(problem.y.astype(np.intp), problem.classes)
-        return softmax_optimum(problem, target)[0]
-    start = problem.coefficients
-    theta = np.zeros(problem.X.shape[1]) if start is None else np.array(start, dtype=np.float64)
-    # a step that moves no prediction further than this cannot run away
-    longest = np.inf if LOSSES[problem.loss].quadratic else 2.0
-    for _ in range(STEPS):
-        step = Metric(problem, theta).solve(gradient(problem, theta))
-        far = float(np.max(np.abs(problem.X @ step)))
-        theta = theta - step * min(1.0, longest / max(far, 1e-300))
-        if far <= SETTLED * max(1.0, float(np.max(np.abs(problem.X @ theta)))):
-            return np.asarray(theta)
-    raise InputError(
-        f"The fit of {problem.records} records has no optimum that Newton steps reach (the classes "
-        "may be separable without a penalty); use a larger penalty."
-    )
-
-
-def _require_small(problem: ConvexProblem) -> None:
-    assert problem.X is not None
-    wide = problem.classes * problem.X.shape[1]
-    if wide > DENSE:
-        raise InputError(
-            f"A fit of {wide} coefficients in {problem.classes} classes is not taken apart (up to "
-            f"{DENSE} are); fit it again without the records."
-        )
 
 
 def without(problem: ConvexProblem, rows: Codes) -> FloatArray:

@@ -19,9 +19,9 @@ from scipy import linalg
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.products import row_products
-from leakscope.fitted.losses import own_log_odds
 from leakscope.fitted.problem import NoLawsError
 from leakscope.fitted.refits import Labels
+from leakscope.single_fit.losses import label_log_odds
 
 # Scatter with less than this share in a direction has no inverse that can be moved by one record.
 NO_SCATTER = 1e-10
@@ -127,7 +127,9 @@ class _Classes:
         with np.errstate(divide="ignore"):
             whole = scores + np.log(self.priors)
         good = np.asarray(np.isfinite(whole).all(axis=1))
-        return np.where(good, own_log_odds(np.where(good[:, None], whole, 0.0), self.codes), np.nan)
+        return np.where(
+            good, label_log_odds(np.where(good[:, None], whole, 0.0), self.codes), np.nan
+        )
 
 
 def naive_bayes(inner: Any, X: FloatArray, y: Labels, inside: Any) -> FloatArray:

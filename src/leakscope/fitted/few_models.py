@@ -101,6 +101,12 @@ NEAR, FACTOR, TRUSTED_FPR = 0.1, 2.0, 0.01
 COUNTED_DRAWS, LEVEL_DRAWS, UNVARIED, MOST_DRAWN = 10**9, 10**9 + 1, 10**9 + 2, 0.9999
 # Each model's answers are compared with those of so many others.
 MOST_COMPARED = 32
+# Records differ in level, and models hardly do: rows whose levels vary so many times as widely as
+# those of the columns are records.
+TRANSPOSED = 2.0
+# So many standard errors below zero a mean gain is none of chance; of models that learn nothing it
+# lies within 2.3 of them, in 300 simulations.
+INVERTED = 4.0
 # The grid of `tabulated`.
 DISTANCES, RATIOS = 321, 161
 MOST_DISTANCE, MOST_LOG_RATIO = 40.0, 4.0
@@ -324,7 +330,7 @@ def few_models(
     level_models: bool = True,
     random_state: int | Key | None = 0,
     doubt: NDArray[np.int8] | None = None,
-    refuse_probabilities: bool = True,
+    refuse_mistakes: bool = True,
 ) -> FewModels:
     """The exposure of every record, from the answers of a few models of one kind.
 
@@ -347,9 +353,9 @@ def few_models(
     doubt : array of int, optional
         What stands against each record's answers, from `answer_doubts`; where left out, that of
         the log-odds.  The advantage of a doubted record is counted.
-    refuse_probabilities : bool
-        Whether numbers that all lie between 0 and 1 are taken for probabilities, and refused;
-        log-odds of a model that knows next to nothing may.
+    refuse_mistakes : bool
+        Whether numbers that all lie between 0 and 1 are taken for probabilities, and refused, and
+        so is what looks like another mistake; answers of models that leakscope trained need it not.
 
     Returns
     -------
@@ -359,14 +365,16 @@ def few_models(
     ------
     InputError
         For shapes that differ, a mask that is not boolean, one model, fewer than 20 records, a
-        record that every model saw or none did, log-odds that are not finite, and probabilities.
+        record that every model saw or none did, log-odds that are not finite, probabilities, two
+        models with one training set, arrays of records x models, and models that are surely less
+        sure of the records that they were trained on.
 
     Examples
     --------
     >>> import numpy as np
     >>> from leakscope.fitted import few_models
     >>> rng = np.random.default_rng(0)
-    >>> trained_on = np.tile(rng.random(400) < 0.5, (4, 1))
+    >>> trained_on = np.repeat(rng.random((2, 400)) < 0.5, 2, axis=0)
     >>> trained_on[1::2] = ~trained_on[1::2]
     >>> level = rng.normal(3.0, 2.0, 400)
     >>> found = few_models(level + 2.0 * trained_on + rng.normal(size=(4, 400)), trained_on)
@@ -374,17 +382,21 @@ def few_models(
     (400,)
     """
     scores, mask = _checked(log_odds, trained_on)
-    if refuse_probabilities and scores.min() >= 0.0 and scores.max() <= 1.0:
+    if refuse_mistakes and scores.min() >= 0.0 and scores.max() <= 1.0:
         raise InputError(
             "Every value of log_odds lies between 0 and 1, as probabilities do: give "
             "log p - log(1 - p), where p is the probability of the record's own label."
         )
+    if refuse_mistakes:
+        require_models(scores, mask)
     levels = _levels(fpr)
     if not 0.0 < confidence < 1.0:
         raise InputError(f"confidence must lie between 0 and 1, but it is {confidence}.")
     effects = model_effects(scores)
     levelled = effects.level(scores) if level_models else scores
     sums = record_sums(levelled, mask)
+    if refuse_mistakes:
+        _require_gains(sums)
     varying = float(sums.squares_out.sum() + sums.squares_in.sum())
     least = NO_SPREAD * float(np.abs(scores).max())
     # Two models have one answer of each kind for a record, and nothing to vary.
@@ -781,6 +793,48 @@ def _checked(
                 "of that of at least one."
             )
     return scores, mask
+
+
+def require_models(log_odds: FloatArray, trained_on: NDArray[np.bool_]) -> None:
+    """Refuse models that are one model twice, and arrays of records x models.
+
+    Parameters
+    ----------
+    log_odds, trained_on : arrays, models x records
+        As `few_models` takes them, of shapes and types that are right.
+    """
+    of_models, of_records = log_odds.mean(axis=1), log_odds.mean(axis=0)
+    rest = log_odds - of_models[:, None] - of_records + log_odds.mean()
+    # What the models' means have beyond the noise of a mean.
+    levels = float(of_models.var() - rest.var() / log_odds.shape[1])
+    if levels > TRANSPOSED**2 * float(of_records.var()):
+        raise InputError(
+            f"The rows of log_odds differ in level more than {TRANSPOSED:g} times as much as its "
+            f"columns, as records do and models do not: it looks like records x models, and its "
+            f"shape {log_odds.shape} must be models x records; transpose both arrays, or take each "
+            "model's own mean off."
+        )
+    _, first, which = np.unique(trained_on, axis=0, return_index=True, return_inverse=True)
+    again = np.flatnonzero(first[which.reshape(-1)] != np.arange(len(trained_on)))
+    if again.size:
+        model = int(again[0])
+        raise InputError(
+            f"Models {int(first[which.reshape(-1)[model]])} and {model} (counting from 0) were "
+            "trained on the same records: halves that repeat, or one model given twice, are no "
+            "independent witnesses; give one model for each half."
+        )
+
+
+def _require_gains(sums: RecordSums) -> None:
+    """Refuse models that are surely less sure of the records that they were trained on."""
+    gains = sums.mean_in - sums.mean_out
+    witnesses = min(sums.directions, len(gains))
+    if float(gains.mean()) * np.sqrt(witnesses) < -INVERTED * float(gains.std()):
+        raise InputError(
+            "Records have lower log-odds in the models that were trained on them than in the "
+            "others: trained_on must be true where the model saw the record, and log_odds must be "
+            "higher the surer a model is of the record's own label (not a loss)."
+        )
 
 
 def _provenance(mask: NDArray[np.bool_], level_models: bool) -> Provenance:

@@ -12,31 +12,24 @@ from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.fitted.cavity import PredictionLaws, Question, Shares, scalar_laws
 from leakscope.fitted.from_sklearn import from_sklearn
-from leakscope.fitted.leave_one_out import known_others
 from leakscope.fitted.margins import Corner
 from leakscope.fitted.paired import Described, PairedModel, whole_family_of
 from leakscope.fitted.people import People, known_others_of_people, people_laws
-from leakscope.fitted.problem import (
-    Away,
-    ConvexProblem,
-    FittedModel,
-    group_codes,
-    require_fraction,
-)
+from leakscope.fitted.problem import Away, FittedModel
 from leakscope.fitted.refits import Moved
-from leakscope.fitted.softmax_cavity import SoftmaxLaws, softmax_laws
 from leakscope.laws.distributions import (
-    Bernoulli,
     Discrete,
-    MultivariateNormal,
     Normal,
     NormalMixture,
 )
 from leakscope.laws.pair import Assumption, LawPair, Provenance
 from leakscope.measures.pair_measures import advantage, tpr_at_fpr
 from leakscope.settings.audit import MODEL_DEFAULTS
+from leakscope.single_fit.laws import ClassLaws, ScoreMoments, score_moments
+from leakscope.single_fit.leave_one_out import known_others
+from leakscope.single_fit.problem import ConvexProblem, Question, group_codes, require_fraction
+from leakscope.single_fit.shares import Shares
 
 Observed = Literal["log_odds", "scores", "prediction", "residual", "label", "probabilities"]
 
@@ -196,7 +189,7 @@ class FittedLaws:
     warnings: tuple[str, ...]
     diagnostics: Diagnostics
     provenance: Provenance
-    several: SoftmaxLaws | None = None
+    several: ClassLaws | None = None
     yields: tuple[FloatArray, FloatArray] | None = None
     moved: FloatArray | None = None
     errors: tuple[FloatArray, FloatArray] | None = None
@@ -384,17 +377,13 @@ def _label_pair(laws: FittedLaws) -> LawPair:
             special.ndtr(laws.member_mean / laws.member_sd),
             special.ndtr(laws.nonmember_mean / laws.nonmember_sd),
         )
-    return LawPair(Bernoulli(right[0]), Bernoulli(right[1]), laws.provenance)
+    return LawPair(Discrete.of_label(right[0]), Discrete.of_label(right[1]), laws.provenance)
 
 
 def _vector_pair(laws: FittedLaws, answer_noise: float) -> LawPair:
     """All probabilities, as the other classes' logits less the own one."""
     assert laws.several is not None
-    found = [
-        MultivariateNormal(mean, covariance + answer_noise**2 * np.eye(mean.shape[-1]))
-        for mean, covariance in laws.several.logit_laws()
-    ]
-    return LawPair(found[0], found[1], laws.provenance)
+    return LawPair(*laws.several.pair(answer_noise), laws.provenance)
 
 
 def laws_of(
@@ -473,7 +462,7 @@ def laws_of(
         return _of_groups(described, described.codes, question, fraction, chosen)
     parts = [_laws(problem, question, fraction) for problem in described.problems]
     found = _own(described, parts)
-    several = parts[0] if isinstance(parts[0], SoftmaxLaws) else None
+    several = parts[0].classes
     laws = _finished(described, found, several, question, fraction, chosen)
     whole = None if held else _as_a_whole(described, laws)
     if whole is None:
@@ -564,15 +553,13 @@ def _require_enough(model: FittedModel, question: Question, fraction: float) -> 
         )
 
 
-def _laws(problem: ConvexProblem, question: Question, fraction: float) -> PredictionLaws:
+def _laws(problem: ConvexProblem, question: Question, fraction: float) -> ScoreMoments:
     if question == "known_others":
         return known_others(problem)
-    if problem.loss == "softmax":
-        return softmax_laws(problem, question, fraction)
-    return scalar_laws(problem, question, fraction)
+    return score_moments(problem, fraction=fraction, fresh=question == "population")
 
 
-def _own(model: FittedModel, parts: list[PredictionLaws]) -> PredictionLaws:
+def _own(model: FittedModel, parts: list[ScoreMoments]) -> ScoreMoments:
     """Each record's laws from the problem that scores its own label."""
     if len(parts) == 1:
         return parts[0]
@@ -583,7 +570,7 @@ def _own(model: FittedModel, parts: list[PredictionLaws]) -> PredictionLaws:
 
     moves = [part.moved for part in parts if part.moved is not None]
     yields = [part.yields for part in parts if part.yields is not None]
-    return PredictionLaws(
+    return ScoreMoments(
         mean_in=pick(part.mean_in for part in parts),
         sd_in=pick(part.sd_in for part in parts),
         mean_out=pick(part.mean_out for part in parts),
@@ -627,8 +614,8 @@ def _residual_of(model: FittedModel) -> FloatArray:
 
 def _finished(
     model: FittedModel,
-    found: PredictionLaws,
-    several: SoftmaxLaws | None,
+    found: ScoreMoments,
+    several: ClassLaws | None,
     question: Question,
     fraction: float,
     observes: Observed,
@@ -721,7 +708,7 @@ class Judged:
     resolved: npt.NDArray[np.bool_]
 
 
-def judged(found: PredictionLaws, question: Question, fraction: float) -> Judged:
+def judged(found: ScoreMoments, question: Question, fraction: float) -> Judged:
     """What can be told of each record from its own laws."""
     numbers = np.isfinite(found.mean_in) & np.isfinite(found.mean_out) & np.isfinite(found.sd_out)
     normal = smooth(found.shares, question, fraction)
@@ -768,7 +755,7 @@ class _Distance:
         )
 
 
-def _distance(away: Away, found: PredictionLaws, people: People | None) -> _Distance:
+def _distance(away: Away, found: ScoreMoments, people: People | None) -> _Distance:
     moved = np.abs(away.scores if people is None else people.summed(away.scores))
     spread = np.maximum(found.sd_out, np.finfo(np.float64).tiny)
     in_sd = moved / spread
@@ -789,7 +776,7 @@ def _hardly_lost(people: People, summed: LawPair) -> npt.NDArray[np.bool_]:
     return np.asarray((lost <= MOST_LOST) & (~asked | (rates <= MOST_LOST_RATE * own)))
 
 
-def _normals(found: PredictionLaws) -> LawPair:
+def _normals(found: ScoreMoments) -> LawPair:
     """Of scores that vary; where they do not, nothing is known."""
     sds = [np.where(sd > 0.0, sd, np.inf) for sd in (found.sd_in, found.sd_out)]
     good = np.isfinite(sds[0]) & np.isfinite(sds[1])

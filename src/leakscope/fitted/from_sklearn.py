@@ -16,19 +16,13 @@ import numpy.typing as npt
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.fitted.losses import tweedie
-from leakscope.fitted.optimum import Distance, distance_to_optimum
 from leakscope.fitted.paired import Described, PairedModel, family_of
-from leakscope.fitted.problem import (
-    ConvexProblem,
-    FittedModel,
-    LossName,
-    NoLawsError,
-    NotOptimalError,
-    as_weights,
-)
+from leakscope.fitted.problem import FittedModel, NoLawsError, NotOptimalError
 from leakscope.fitted.refits import Labels, WholeFit, class_names, fits_the_same, innermost
 from leakscope.laws.pair import Assumption
+from leakscope.single_fit.losses import tweedie
+from leakscope.single_fit.optimum import Distance, distance_to_optimum
+from leakscope.single_fit.problem import ConvexProblem, LossName, as_weights
 
 Reader = Callable[[Any, FloatArray, Labels, FloatArray], FittedModel]
 
@@ -122,6 +116,9 @@ def from_sklearn(
         raise InputError(
             f"The model was fitted on {expected} features, but X has {features.shape[1]}."
         )
+    otherwise = whole.answers_otherwise
+    if otherwise is not None:
+        raise NoLawsError(f"{otherwise}.")
     if family is not None:
         if _at_limit(inner) and not family.counted:
             # What such a fit says of records that come or go is not what the optimum would.

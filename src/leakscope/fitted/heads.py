@@ -18,12 +18,12 @@ from scipy import optimize
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.fitted.erasure import gradient
-from leakscope.fitted.leave_one_out import predictions_on
-from leakscope.fitted.losses import own_log_odds, tweedie
-from leakscope.fitted.optimum import distance_to_optimum
-from leakscope.fitted.problem import Away, ConvexProblem, FittedModel, LossName
+from leakscope.fitted.problem import Away, FittedModel
 from leakscope.fitted.refits import class_names
-from leakscope.fitted.softmax_cavity import DENSE
+from leakscope.single_fit.losses import label_log_odds, tweedie
+from leakscope.single_fit.optimum import distance_to_optimum, predictions_on
+from leakscope.single_fit.problem import ConvexProblem, LossName
+from leakscope.single_fit.responses import DENSE
 
 # The bias is taken as not decayed where that brings the head so much nearer to its optimum.
 SPARED = 0.5
@@ -181,7 +181,7 @@ def measured(model: FittedModel, penalty_found: bool = False) -> FittedModel:
         sizes = [float(np.linalg.norm(gradient(problem, theta))) for theta in starts]
         gradients.append(sizes[0] / max(sizes[1], 1e-300))
     if model.loss == "softmax":
-        scores = [own_log_odds(z, model.targets) for z in (there[0], best[0])]
+        scores = [label_log_odds(z, model.targets) for z in (there[0], best[0])]
     else:
         scores = [model.sign * np.choose(model.own, z) for z in (there, best)]
     return replace(model, away=Away(scores[0] - scores[1], max(gradients), penalty_found))

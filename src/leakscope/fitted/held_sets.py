@@ -24,17 +24,8 @@ import numpy.typing as npt
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
-from leakscope.fitted.losses import (
-    LogisticLoss,
-    Loss,
-    SquaredHingeLoss,
-    SquaredInsensitiveLoss,
-    SquareLoss,
-    one_hot,
-    own_log_odds,
-    softmax,
-)
 from leakscope.fitted.refits import Labels, class_names, penalty_of
+from leakscope.single_fit.losses import LOSSES, Loss, label_log_odds, one_hot, softmax
 
 Mask = npt.NDArray[np.bool_]
 
@@ -47,6 +38,32 @@ NO_SCALE = 1e-6
 SMALLEST_SCALE = 1e-12
 # A record without which a direction has no curvature left.
 ALONE = 1e-10
+
+# max(1 - y z, 0)^2 with labels -1 and 1: a linear support vector classifier.
+SQUARED_HINGE = Loss(
+    "squared_hinge",
+    lambda z, y: np.maximum(1.0 - y * z, 0.0) ** 2,
+    lambda z, y: -2.0 * y * np.maximum(1.0 - y * z, 0.0),
+    lambda z, y: np.asarray(2.0 * (y * z < 1.0), dtype=np.float64),
+    lambda m, k, y: y * np.where(m * y < 1.0, (m * y + 2.0 * k) / (1.0 + 2.0 * k), m * y),
+)
+
+
+def _insensitive(epsilon: float) -> Loss:
+    """max(|z - y| - epsilon, 0)^2: a linear support vector regression."""
+
+    def prox(m: FloatArray, k: FloatArray, y: FloatArray) -> FloatArray:
+        off = m - y
+        size = (np.abs(off) + 2.0 * k * epsilon) / (1.0 + 2.0 * k)
+        return np.where(np.abs(off) <= epsilon, m, y + np.sign(off) * size)
+
+    return Loss(
+        "squared_insensitive",
+        lambda z, y: np.maximum(np.abs(z - y) - epsilon, 0.0) ** 2,
+        lambda z, y: 2.0 * np.sign(z - y) * np.maximum(np.abs(z - y) - epsilon, 0.0),
+        lambda z, y: np.asarray(2.0 * (np.abs(z - y) > epsilon), dtype=np.float64),
+        prox,
+    )
 
 
 def turned(
@@ -190,7 +207,7 @@ def lasso(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
     curvature[:held] = alpha * (1.0 - rho)
     target = np.asarray(y, dtype=np.float64)
     z = np.asarray(inner.predict(X), dtype=np.float64)
-    return turned(J, z, target, inside, SquareLoss(), growing=(slope, curvature))
+    return turned(J, z, target, inside, LOSSES["square"], growing=(slope, curvature))
 
 
 def relevance(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
@@ -200,7 +217,7 @@ def relevance(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
     active = np.asarray(inner.coef_) != 0.0
     fixed[: len(coefficients)] = np.asarray(inner.lambda_)[active] / float(inner.alpha_)
     z, target = np.asarray(inner.predict(X)), np.asarray(y, dtype=np.float64)
-    return turned(J, z, target, inside, SquareLoss(), fixed=fixed)
+    return turned(J, z, target, inside, LOSSES["square"], fixed=fixed)
 
 
 def ridge(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
@@ -214,17 +231,17 @@ def ridge(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
         J, fixed = np.column_stack([J, np.ones(len(J))]), np.append(fixed, 0.0)
     if not hasattr(inner, "classes_"):
         z, target = np.asarray(inner.predict(X)).reshape(len(y)), np.asarray(y, dtype=np.float64)
-        return turned(J, z, target, inside, SquareLoss(), fixed=fixed)
+        return turned(J, z, target, inside, LOSSES["square"], fixed=fixed)
     codes = np.searchsorted(inner.classes_, y)
     if len(inner.classes_) == 2:
         sign = np.where(codes == 1, 1.0, -1.0)
         z = np.asarray(inner.decision_function(X), dtype=np.float64)
-        return sign * turned(J, z, sign, inside, SquareLoss(), fixed=fixed)
+        return sign * turned(J, z, sign, inside, LOSSES["square"], fixed=fixed)
     scores, found = np.asarray(inner.decision_function(X), dtype=np.float64), np.empty(len(codes))
     for number in range(len(coefficients)):
         own = codes == number
         target = np.where(own, 1.0, -1.0)
-        moved = turned(J, scores[:, number], target, inside, SquareLoss(), fixed=fixed)
+        moved = turned(J, scores[:, number], target, inside, LOSSES["square"], fixed=fixed)
         found[own] = moved[own]
     return found
 
@@ -313,13 +330,13 @@ def logistic(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
             np.asarray(inner.decision_function(X), dtype=np.float64),
             codes.astype(np.float64),
         )
-        pull = _pull(J, scale * LogisticLoss().force(z, label), codes, inside, changes)
+        pull = _pull(J, scale * LOSSES["logistic"].force(z, label), codes, inside, changes)
         found = turned(
             J,
             z,
             label,
             inside,
-            LogisticLoss(),
+            LOSSES["logistic"],
             scale=scale,
             growing=(pull, 0.0 * fixed),
             fixed=fixed,
@@ -349,7 +366,7 @@ def logistic(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
         return weight[:, None] * (p - target[rows]), weight[:, None, None] * bend
 
     z = np.asarray(inner.decision_function(X), dtype=np.float64)
-    return own_log_odds(turned_vectors(J, z, inside, slopes, fixed), codes)
+    return label_log_odds(turned_vectors(J, z, inside, slopes, fixed), codes)
 
 
 def logistic_refusal(inner: Any) -> str | None:
@@ -370,7 +387,7 @@ def squared_hinge(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatAr
     scale, changes = _weighed(inner, y, inside)
     scores = np.asarray(inner.decision_function(X), dtype=np.float64)
     scores = scores[:, None] if scores.ndim == 1 else scores
-    found, loss = np.empty(len(y)), SquaredHingeLoss()
+    found, loss = np.empty(len(y)), SQUARED_HINGE
     for number in range(scores.shape[1]):
         label = np.where(codes == (1 if scores.shape[1] == 1 else number), 1.0, -1.0)
         J, _ = _active(inner, X, number)
@@ -389,7 +406,7 @@ def squared_insensitive(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> F
     """LinearSVR: |w|²/2 + C sum of max(|z - y| - epsilon, 0)²."""
     J, _ = _active(inner, X)
     z, target = np.asarray(inner.predict(X)), np.asarray(y, dtype=np.float64)
-    loss = SquaredInsensitiveLoss(float(inner.epsilon))
+    loss = _insensitive(float(inner.epsilon))
     return turned(J, z, target, inside, loss, scale=float(inner.C), fixed=np.ones(J.shape[1]))
 
 

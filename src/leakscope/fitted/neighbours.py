@@ -34,10 +34,11 @@ from leakscope.errors import InputError
 from leakscope.fitted.fitted_laws import LED_WARNED, Diagnostics, FittedLaws, Observed
 from leakscope.fitted.paired import Mask, PairedModel
 from leakscope.fitted.paired_laws import COUNTED_OFF, ERRORS, require_pool
-from leakscope.fitted.problem import NoLawsError, require_fraction
+from leakscope.fitted.problem import NoLawsError
 from leakscope.fitted.refits import Rows
 from leakscope.laws.distributions import Discrete
 from leakscope.laws.pair import Assumption, Provenance
+from leakscope.single_fit.problem import require_fraction
 
 # The list of others ends where fewer than k of it are in with no more than this probability.
 BEYOND = 1e-13

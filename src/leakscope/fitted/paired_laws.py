@@ -26,15 +26,15 @@ from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.fitted.cavity import Neighbours
 from leakscope.fitted.fitted_laws import LED_WARNED, Diagnostics, FittedLaws, Observed
 from leakscope.fitted.margins import Corner
 from leakscope.fitted.paired import FEWEST_FITS, LEARNED, Mask, PairedModel, Pairs
-from leakscope.fitted.problem import require_fraction
 from leakscope.fitted.refits import Rows
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import Assumption, LawPair, Provenance
 from leakscope.measures.pair_measures import advantage
+from leakscope.single_fit.problem import require_fraction
+from leakscope.single_fit.shares import Neighbours
 
 # Records that are taken out and put in: the most exposed, and others spread evenly over the ranks.
 MOST_EXPOSED, SPREAD_OVER = 6, 15

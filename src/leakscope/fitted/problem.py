@@ -2,204 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.memory import require_memory
-from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
-from leakscope.fitted.losses import LOSSES
 from leakscope.fitted.refits import WholeFit
-from leakscope.laws.pair import Assumption
+from leakscope.single_fit.losses import LOSSES
+from leakscope.single_fit.problem import (
+    ConvexProblem,
+    LossName,
+)
 
-# One of "square", "logistic", "softmax", "poisson", or `losses.tweedie` of a power.
-LossName = str
 Task = Literal["regression", "classification", "counts"]
-
-
-@dataclass(frozen=True, eq=False)
-class ConvexProblem:
-    """A model that minimises sum_j w_j l(x_j'theta; y_j) + theta' Lambda theta / 2.
-
-    Parameters
-    ----------
-    y
-        The labels as the loss wants them: numbers, 0 and 1, class codes from 0, or counts.
-    loss
-        ``"square"``, ``"logistic"``, ``"softmax"``, ``"poisson"``, or ``"tweedie(1.5)"`` of a power
-        above 1, up to 2, which is the gamma loss.
-    X
-        The design, N x d, with a column of ones where the model has an intercept.
-    penalty
-        The diagonal of Lambda, d numbers; zero for a column that is not penalised.
-    kernel
-        Instead of X and penalty: the kernel matrix divided by its penalty, so that the objective
-        is sum_j w_j l(f_j) + f' kernel^{-1} f / 2.
-    weights
-        Sample weights times class weights, N numbers.
-    penalty_per_record
-        Whether Lambda belongs to the mean loss, and so grows with the training set's weight;
-        ``penalty`` is then the one of a training set of weight one.
-    classes
-        How many classes a softmax model has.
-    coefficients
-        theta of the released fit, d numbers or d x classes; None where it is not known.
-    name
-        The model in words, for the provenance.
-    assumptions
-        What was taken for granted on the way here.
-    """
-
-    y: FloatArray
-    loss: LossName
-    X: FloatArray | None = None
-    penalty: FloatArray | None = None
-    kernel: FloatArray | None = None
-    weights: FloatArray | None = None
-    penalty_per_record: bool = False
-    classes: int = 1
-    coefficients: FloatArray | None = None
-    name: str = "a convex model"
-    assumptions: tuple[Assumption, ...] = field(default=())
-
-    def __post_init__(self) -> None:
-        y = np.ascontiguousarray(self.y, dtype=np.float64)
-        if y.ndim != 1 or len(y) < 2:
-            raise InputError("A fitted model needs one label for each of at least two records.")
-        _finite(y, "labels")
-        object.__setattr__(self, "y", y)
-        if (self.X is None) == (self.kernel is None):
-            raise InputError("A fitted model is given by a design X or by a kernel, not both.")
-        weights = as_weights(self.weights, len(y))
-        _finite(weights, "sample weights")
-        if np.any(weights < 0.0) or not np.any(weights > 0.0):
-            raise InputError("Sample weights must be zero or above, and not all zero.")
-        object.__setattr__(self, "weights", weights)
-        if self.X is not None:
-            X = np.ascontiguousarray(self.X, dtype=np.float64)
-            if X.ndim != 2 or len(X) != len(y):
-                raise InputError(
-                    f"X must have one row per record, but its shape is {X.shape} and there are "
-                    f"{len(y)} labels."
-                )
-            _finite(X, "features")
-            penalty = np.zeros(X.shape[1]) if self.penalty is None else np.asarray(self.penalty)
-            penalty = np.array(np.broadcast_to(penalty, X.shape[1:]), dtype=np.float64)
-            _finite(penalty, "penalties")
-            if np.any(penalty < 0.0):
-                raise InputError("A penalty must be zero or above.")
-            object.__setattr__(self, "X", X)
-            object.__setattr__(self, "penalty", penalty)
-        else:
-            kernel = np.ascontiguousarray(self.kernel, dtype=np.float64)
-            if kernel.shape != (len(y), len(y)):
-                raise InputError(
-                    f"The kernel matrix must be {len(y)} x {len(y)}, but it is {kernel.shape}."
-                )
-            _finite(kernel, "kernel entries")
-            object.__setattr__(self, "kernel", kernel)
-        self._check_labels(y)
-
-    def _check_labels(self, y: FloatArray) -> None:
-        if self.loss == "logistic" and not np.all((y == 0.0) | (y == 1.0)):
-            raise InputError("The logistic loss needs labels 0 and 1.")
-        if self.loss == "poisson" and np.any(y < 0.0):
-            row = int(np.argmax(y < 0.0))
-            raise InputError(f"A Poisson label must be zero or above, but row {row} has {y[row]}.")
-        if self.loss.startswith("tweedie") and np.any(y < 0.0 if self._skewed else y <= 0.0):
-            row = int(np.argmax(y < 0.0 if self._skewed else y <= 0.0))
-            bound = "zero or above" if self._skewed else "above zero"
-            raise InputError(f"A label must be {bound} here, but row {row} has {y[row]}.")
-        if self.loss == "softmax":
-            codes = np.unique(y)
-            if self.classes < 2 or np.any(codes != np.round(codes)) or codes[0] < 0:
-                raise InputError("The softmax loss needs class codes 0, 1, 2, and so on.")
-            if codes[-1] >= self.classes:
-                raise InputError(
-                    f"The labels go up to class {int(codes[-1])}, but the model has "
-                    f"{self.classes} classes."
-                )
-        if self.loss in ("logistic", "softmax") and len(np.unique(y)) < 2:
-            raise InputError("All records have one class; a classifier needs at least two.")
-
-    @property
-    def _skewed(self) -> bool:
-        """Whether a Tweedie loss has a power below 2, where a label may be zero."""
-        return getattr(LOSSES[self.loss], "power", 2.0) < 2.0
-
-    @property
-    def records(self) -> int:
-        """How many records there are."""
-        return len(self.y)
-
-    @property
-    def sample_weights(self) -> FloatArray:
-        """The weights, N numbers."""
-        assert self.weights is not None
-        return self.weights
-
-    def penalty_at(self, fraction: float) -> FloatArray:
-        """Lambda's diagonal for a training set that has this fraction of the records' weight."""
-        assert self.penalty is not None
-        if not self.penalty_per_record:
-            return self.penalty
-        return np.asarray(self.penalty * fraction * self.sample_weights.sum())
-
-    def kernel_at(self, fraction: float) -> FloatArray:
-        """The kernel over its penalty for a training set of this fraction."""
-        if self.kernel is None:
-            return self._linear_kernel(fraction)
-        if not self.penalty_per_record:
-            return self.kernel
-        return np.asarray(self.kernel / (fraction * self.sample_weights.sum()))
-
-    def _linear_kernel(self, fraction: float) -> FloatArray:
-        """X Lambda^{-1} X' for a design with more columns than records."""
-        assert self.X is not None
-        size = self.records
-        require_memory(
-            3 * 8 * size * size,
-            f"The laws of {size} records with {self.X.shape[1]} features, in function space,",
-            "use fewer records, or fewer features than records",
-        )
-        penalty = self.penalty_at(fraction)
-        free = penalty == 0.0
-        scaled = self.X[:, ~free] / np.sqrt(penalty[~free])
-        kernel = row_products(scaled)
-        scale = max(float(np.mean(np.diagonal(kernel))), 1.0 / self.sample_weights.sum())
-        for column in np.flatnonzero(free):
-            values = self.X[:, column]
-            norm = float(np.mean(values**2))
-            if norm > 0.0:
-                kernel += (1e6 * scale / norm) * np.outer(values, values)
-        return np.asarray(kernel)
-
-
-def as_weights(weights: npt.ArrayLike | None, records: int) -> FloatArray:
-    """Sample weights, one for each record; ones where none are given."""
-    if weights is None:
-        return np.ones(records)
-    try:
-        given = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("The sample weights are not all numbers.") from None
-    if given.shape != (records,):
-        raise InputError(
-            f"There are {given.size} sample weights for {records} records; pass one for each."
-        )
-    return given
-
-
-def _finite(array: FloatArray, what: str) -> None:
-    good = np.isfinite(array)
-    if not np.all(good):
-        row = int(np.argwhere(~good)[0][0])
-        raise InputError(f"The {what} must be finite numbers, but row {row} has one that is not.")
 
 
 class NoLawsError(InputError):
@@ -275,6 +93,20 @@ class FittedModel:
         return cls((problem,), own, np.ones(size), task)
 
     @property
+    def joint(self) -> ConvexProblem:
+        """The problems as one with as many outputs, where each fits a class on its own."""
+        first = self.problems[0]
+        if len(self.problems) == 1:
+            return first
+        coefficients = [problem.coefficients for problem in self.problems]
+        known = [part for part in coefficients if part is not None]
+        return replace(
+            first,
+            y=np.column_stack([problem.y for problem in self.problems]),
+            coefficients=np.column_stack(known) if len(known) == len(coefficients) else None,
+        )
+
+    @property
     def name(self) -> str:
         """The model in words."""
         return self.problems[0].name
@@ -321,26 +153,3 @@ class FittedModel:
     def units(self) -> int:
         """How many records, or groups of them, can leave."""
         return self.records if self.codes is None else int(self.codes.max()) + 1
-
-
-def group_codes(groups: Sequence[Any], records: int) -> npt.NDArray[np.intp]:
-    """The number of each record's group, in the order in which the groups first come."""
-    if len(groups) != records:
-        raise InputError(f"There are {records} records and {len(groups)} groups.")
-    place: dict[Any, int] = {}
-    found = np.array([place.setdefault(value, len(place)) for value in groups], dtype=np.intp)
-    if len(place) < 2:
-        raise InputError("All records belong to one group; at least two are needed.")
-    return found
-
-
-def require_fraction(fraction: float, *, whole: bool) -> float:
-    """A fraction of the records, checked; ``whole`` allows 1."""
-    if not (isinstance(fraction, (int, float, np.floating)) and 0.0 < float(fraction) <= 1.0):
-        raise InputError(f"fraction must be between 0 and 1, but it is {fraction!r}.")
-    if float(fraction) == 1.0 and not whole:
-        raise InputError(
-            "fraction must be below 1 for the pool question: with all records in every training "
-            "set nothing is random; ask for the population, or for known others."
-        )
-    return float(fraction)

@@ -22,12 +22,12 @@ import numpy as np
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.fitted.erasure import Metric, forces, gradient
-from leakscope.fitted.losses import LOSSES, Codes
-from leakscope.fitted.problem import ConvexProblem
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import LawPair
 from leakscope.measures import tpr_at_fpr
 from leakscope.settings.attack import FIT_RECONSTRUCT_DEFAULTS
+from leakscope.single_fit.losses import LOSSES, Codes
+from leakscope.single_fit.problem import ConvexProblem
 
 # A record counts as found where its features are this near, beside their own length.
 NEAR = 0.01

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -25,9 +26,9 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.fitted.losses import own_log_odds
 from leakscope.fitted.machines import margins_of_classes
 from leakscope.laws.pair import Assumption
+from leakscope.single_fit.losses import label_log_odds
 
 if TYPE_CHECKING:
     from leakscope.fitted.people import People
@@ -77,7 +78,14 @@ ALL_OF_IT = 1e-6
 # them are to each other, and these no further than this share.
 SAME_FIT = 0.02
 SAME_REFITS, MOST_APART = 5, 0.1
-# Transformed records differ where they are further apart than this, beside their own size.
+# What a model is asked for, a classifier by preference first.
+ANSWERS = ("predict_proba", "decision_function", "predict")
+# So many records are asked about again, in other order.  Answers may differ by this share of their
+# spread (root mean squares): bfloat16 rounds to 0.002, dropout of 1% that is left on makes 0.02, of
+# 10% 0.07 to 0.11, batch normalisation by the batch 0.03 (perceptrons on digits).
+ASKED_AGAIN, REPEATED = 200, 0.01
+# Transformed records, and answers, differ where they are further apart than this, beside their
+# own size.
 SAME = 1e-9
 
 _GOLDEN = 0.5 * (5.0**0.5 - 1.0)
@@ -106,6 +114,8 @@ class Unwrapped:
         How many fits a search makes each time.
     frozen
         Whether the innermost estimator was fitted before what lies around it, which keeps it.
+    layers
+        Every estimator on the way, the innermost last, with the features that reach it.
     """
 
     inner: Any
@@ -116,12 +126,29 @@ class Unwrapped:
     assumptions: tuple[Assumption, ...]
     trials: int = 1
     frozen: bool = False
+    layers: tuple[tuple[Any, Any], ...] = ()
 
     @property
     def penalty_chosen(self) -> bool:
         """Whether the innermost estimator chooses its penalty itself."""
         own = [k for k in class_names(self.inner) if k in _WITH_PENALTY]
         return any(k.endswith("CV") or k == "BayesianRidge" for k in own)
+
+    @property
+    def answers_otherwise(self) -> str | None:
+        """What answers otherwise than scikit-learn with the same numbers, in words; else None."""
+        for layer, X in self.layers:
+            plain = _of_scikit_learn(layer)
+            for name in ANSWERS if plain is not layer else ():
+                first, second = (getattr(part, name, None) for part in (layer, plain))
+                if first is None and second is None:
+                    continue
+                if first is None or second is None or not same_numbers(first(X), second(X)):
+                    return (
+                        f"{name} of {type(layer).__name__} gives other answers than scikit-learn's "
+                        "class with the same coefficients"
+                    )
+        return None
 
     @property
     def parts(self) -> list[Any]:
@@ -175,12 +202,40 @@ class Unwrapped:
         return tuple(names)
 
 
+def replaced_methods(estimator: Any) -> list[str]:
+    """The methods of its class that were replaced on this object alone, which no copy has."""
+    present, kind = getattr(estimator, "__dict__", {}), type(estimator)
+    return [k for k, v in present.items() if callable(v) and callable(getattr(kind, k, None))]
+
+
+def _of_scikit_learn(estimator: Any) -> Any:
+    """The same numbers under the nearest class of scikit-learn's; None where there is none.
+
+    Itself where it is of that class.
+    """
+    kinds = [kind for kind in type(estimator).__mro__ if kind.__module__.startswith("sklearn.")]
+    methods = replaced_methods(estimator)
+    if type(estimator) in kinds and not methods:
+        return estimator
+    # A mixin may come before the class that answers.
+    kind = next((kind for kind in kinds if hasattr(kind, "predict")), None)
+    if kind is None:
+        return None
+    again = copy(estimator)
+    again.__class__ = kind
+    for name in methods:
+        delattr(again, name)
+    return again
+
+
 def unwrapped(estimator: Any, X: Any) -> Unwrapped:
     """Take off pipelines, searches and calibration."""
     steps: list[Any] = []
     assumptions: list[Assumption] = []
     searched, calibrated, trials, frozen = False, False, 1, False
+    layers: list[tuple[Any, Any]] = []
     for _ in range(20):
+        layers.append((estimator, X))
         names = class_names(estimator)
         if "Pipeline" in names:
             estimator, X = _through_pipeline(estimator, X, steps)
@@ -201,7 +256,7 @@ def unwrapped(estimator: Any, X: Any) -> Unwrapped:
         else:
             trials *= _trials(estimator)
             notes = tuple(assumptions)
-            told = searched, calibrated, notes, trials, frozen
+            told = searched, calibrated, notes, trials, frozen, tuple(layers)
             return Unwrapped(estimator, X, tuple(steps), *told)
     raise InputError("The estimator is wrapped more than twenty times; pass the inner one.")
 
@@ -296,8 +351,6 @@ def _only_decides(estimator: Any, names: list[str]) -> bool:
 
 def _one_of_two(estimator: Any) -> Any:
     """The one model inside where there are two classes, with their names; else it is refused."""
-    from copy import copy
-
     from leakscope.fitted.problem import NoLawsError
 
     inside = getattr(estimator, "estimators_", None)
@@ -446,13 +499,13 @@ def score_records(estimator: Any, X: Any, y: Labels) -> FloatArray:
         if score.ndim == 1:
             return np.asarray(np.where(codes == 1, score, -score))
         if any(name in _WITH_LOG_ODDS for name in class_names(estimator)):
-            return np.asarray(own_log_odds(score, codes))
+            return np.asarray(label_log_odds(score, codes))
         return np.asarray(score[np.arange(len(codes)), codes])
     if hasattr(estimator, "predict_proba"):
         codes = np.searchsorted(estimator.classes_, y)
         if "_BaseNB" in class_names(estimator):
             # A probability of one to the last digit has no log-odds; these have.
-            return np.asarray(own_log_odds(estimator.predict_joint_log_proba(X), codes))
+            return np.asarray(label_log_odds(estimator.predict_joint_log_proba(X), codes))
         chance = np.asarray(estimator.predict_proba(X), dtype=np.float64)[
             np.arange(len(codes)), codes
         ]
@@ -594,6 +647,43 @@ class WholeFit:
         fresh = _from_a_start(clone(found.inner))
         fit_again(fresh, found.inner, part, self.y[rows], self._part_of_weights(rows))
         return fresh, design
+
+    @property
+    def answers_otherwise(self) -> str | None:
+        """Why its answers are not those of its coefficients, in words; None where they are.
+
+        It is asked about the records that it was fitted on, twice; and, where a class is not
+        scikit-learn's own, fitted on half of them, about all.
+        """
+        from sklearn.base import clone
+        from sklearn.utils import _safe_indexing
+
+        usual = all(_of_scikit_learn(layer) is layer for layer, _ in self.found.layers)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                if not self._repeats():
+                    return "its answers about the same records differ when it is asked again"
+                if usual:
+                    return None
+                classes = hasattr(self.found.inner, "classes_")
+                rows = parts_of(self.y, 0.5, 2, Key(20267), classes=classes)[0]
+                part, weights = _safe_indexing(self.X, rows), self._weights_by_name(rows)
+                fresh = clone(self.estimator).fit(part, self.y[rows], **weights)
+                return self.found.answers_otherwise or unwrapped(fresh, self.X).answers_otherwise
+        except Exception as error:  # of the user's own class: whatever it raises; or of odd numbers
+            name = type(self.estimator).__name__
+            return None if usual else f"{name} fails when it is asked ({type(error).__name__})"
+
+    def _repeats(self) -> bool:
+        """Whether it answers alike in other order and another batch."""
+        from sklearn.utils import _safe_indexing
+
+        rows = Key(20267).generator().permutation(len(self.y))[:ASKED_AGAIN]
+        name = next(name for name in ANSWERS if hasattr(self.estimator, name))
+        ask = getattr(self.estimator, name)
+        first, second = (ask(_safe_indexing(self.X, some)) for some in (rows, rows[::-2]))
+        return alike(np.asarray(first)[::-2], np.asarray(second))
 
     def coded_otherwise(self) -> tuple[str, Any] | None:
         """The first step whose ``fit_transform`` makes other numbers than its ``transform``.
@@ -756,6 +846,16 @@ def fits_the_same(whole: WholeFit, at_most: float | None = None) -> bool:
         by_chance = max(_apart(*two) for two in combinations(refits, 2))
         allowed = max(allowed, min(by_chance, MOST_APART * spread))
     return apart <= allowed
+
+
+def alike(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> bool:
+    """Whether answers about the same records are the same, but for the rounding of a network."""
+    if first.shape != second.shape or first.dtype.kind not in "fiub":
+        return bool(np.array_equal(first, second))
+    if not np.isfinite(first).all():
+        return bool(np.array_equal(first, second, equal_nan=True))
+    first, second = (each.astype(np.float64) for each in (first, second))
+    return bool(np.mean((first - second) ** 2) <= REPEATED**2 * np.mean(first.var(axis=0)))
 
 
 def same_numbers(first: Any, second: Any) -> bool:

@@ -51,23 +51,15 @@ from leakscope._numerics.keys import Key
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
-from leakscope.fitted.cavity import (
-    HEAVY,
-    NEIGHBOUR_BUDGET,
-    ROWS_PER_COLUMN,
-    Question,
-    Shares,
-    force_variance,
-    solve_cavity,
-)
-from leakscope.fitted.losses import LOSSES, hermite, sigma_points, softmax, square_root
-from leakscope.fitted.optimum import quadratic_forms, spd_inverse
-from leakscope.fitted.problem import ConvexProblem
-from leakscope.fitted.responses import assembled
-from leakscope.fitted.softmax_cavity import DENSE, POINTS, pooled_force, solve_softmax
 from leakscope.laws.distributions import MultivariateNormal
 from leakscope.laws.pair import LawPair, Provenance
 from leakscope.settings.audit import MODEL_DEFAULTS, SecretPrior
+from leakscope.single_fit.cavity import solve_cavity
+from leakscope.single_fit.losses import LOSSES, contrasts, softmax
+from leakscope.single_fit.problem import ConvexProblem, Question
+from leakscope.single_fit.responses import DENSE, Features, gram, stacks_of, within
+from leakscope.single_fit.shares import HEAVY, MOST_ENTRIES, ROWS_PER_COEFFICIENT, Shares
+from leakscope.single_fit.units import State, normal_points, square_root
 
 Codes = npt.NDArray[np.intp]
 
@@ -102,8 +94,7 @@ class _OneOutput:
 
     def points(self) -> tuple[FloatArray, FloatArray]:
         """(S, 1) nodes of a standard normal law, and their weights."""
-        nodes, weights = hermite(3 if self.quadratic else NODES)
-        return nodes[:, None], weights
+        return normal_points(1, 3 if self.quadratic else NODES)
 
     def force(self, z: FloatArray, y: FloatArray, w: FloatArray) -> FloatArray:
         """w l'(z)."""
@@ -136,8 +127,7 @@ class _SeveralClasses:
 
     def points(self) -> tuple[FloatArray, FloatArray]:
         """(S, C - 1) points with the mean and covariance of a standard normal law, and weights."""
-        found = sigma_points(self.outputs, POINTS, _SEED)
-        return found, np.full(len(found), 1.0 / len(found))
+        return normal_points(self.outputs, NODES)
 
     def _probabilities(self, z: FloatArray) -> FloatArray:
         return softmax(z @ self.basis.T)
@@ -178,12 +168,6 @@ class _SeveralClasses:
         codes = np.broadcast_to(y.astype(np.intp), z.shape[:-1])[..., None]
         log_p = special.log_softmax(z @ self.basis.T, axis=-1)
         return np.asarray(np.take_along_axis(log_p, codes, axis=-1)[..., 0])
-
-
-def contrasts(classes: int) -> FloatArray:
-    """(C, C - 1) orthonormal columns that sum to zero: logits but for a constant."""
-    frame = np.column_stack([np.ones(classes), np.eye(classes)[:, 1:]])
-    return np.asarray(np.linalg.qr(frame)[0][:, 1:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,58 +318,16 @@ class SecretLaws:
         return np.asarray(belief / belief.sum(axis=1, keepdims=True))
 
 
-@dataclass(frozen=True, eq=False)
-class _MeanModel:
-    """What the cavity says, each record's O x O blocks: of the mean model and of its forces.
-
-    ``prediction`` (n, O) of the mean model, ``force`` f E[F], ``curvature`` c and ``variance`` t.
-    """
-
-    prediction: FloatArray
-    force: FloatArray
-    curvature: FloatArray
-    variance: FloatArray
-
-    @classmethod
-    def of(cls, problem: ConvexProblem, question: Question, fraction: float) -> _MeanModel:
-        """From one cavity; of several classes in contrasts."""
-        if problem.loss == "softmax":
-            return cls._of_classes(problem, question, fraction)
-        cavity = solve_cavity(problem, fraction)
-        found = cavity.moments
-        t = force_variance(found, cavity.variance, fraction)
-        if question == "population":
-            t = fraction * found.square
-        return cls(
-            prediction=(cavity.mean - fraction * cavity.kappa * found.force)[:, None],
-            force=fraction * found.force[:, None],
-            curvature=(fraction * found.slope / (1.0 - fraction * cavity.kappa * found.slope))[
-                :, None, None
-            ],
-            variance=t[:, None, None],
+def _mean_model(problem: ConvexProblem, fraction: float) -> State:
+    """What the cavity says of every record."""
+    assert problem.X is not None
+    coefficients = problem.classes * problem.X.shape[1]
+    if problem.loss == "softmax" and coefficients > DENSE:
+        raise InputError(
+            f"what {problem.name} gives away of a secret column is worked out for up to "
+            f"{DENSE} coefficients, and it has {coefficients}; use fewer features or classes."
         )
-
-    @classmethod
-    def _of_classes(cls, problem: ConvexProblem, question: Question, fraction: float) -> _MeanModel:
-        assert problem.X is not None
-        coefficients = problem.classes * problem.X.shape[1]
-        if coefficients > DENSE:
-            raise InputError(
-                f"what {problem.name} gives away of a secret column is worked out for up to "
-                f"{DENSE} coefficients, and it has {coefficients}; use fewer features or classes."
-            )
-        cavity = solve_softmax(problem, fraction)
-        found = cavity.moments
-        t = pooled_force(found, fraction)
-        if question == "population":
-            t = fraction * found.square
-        B = contrasts(problem.classes)
-        return cls(
-            prediction=(cavity.mean - fraction * cavity.diagonal * found.force) @ B,
-            force=fraction * found.force @ B,
-            curvature=B.T @ cavity.curvature @ B,
-            variance=B.T @ t @ B,
-        )
+    return solve_cavity(problem, fraction).states[0]
 
 
 def secret_laws(
@@ -427,24 +369,17 @@ def secret_laws(
         f"The answers about {size} records with {values} values each",
         "audit a part of them with --sample, or allow a wider tolerance",
     )
-    model = _MeanModel.of(problem, question, fraction)
-    penalty = problem.penalty_at(fraction)
-    c = model.curvature
-    hessian = assembled(X, c)
-    hessian[np.diag_indices_from(hessian)] += np.tile(penalty, outputs)
-    inverse = spd_inverse(hessian, problem.name)
-
-    def step(pull: FloatArray) -> FloatArray:
-        """Hbar^{-1} times a gradient, both (d, O)."""
-        return np.asarray((inverse @ pull.T.ravel()).reshape(outputs, -1).T)
-
-    def bent(z: FloatArray) -> FloatArray:
-        return np.asarray(np.einsum("iop,ip->io", c, z))
-
+    model = _mean_model(problem, fraction)
+    c, force = model.c, fraction * model.force
+    at_mean = Features.of(problem, fraction, stacks_of(problem, None), columns=True).respond([c])
+    inverse = at_mean.inverse
     # one Newton step from the mean model's predictions to its coefficients, and one to refine it
-    theta = step(X.T @ (bent(model.prediction) - model.force))
-    theta = theta + step(
-        X.T @ (bent(model.prediction - X @ theta) - model.force) - penalty[:, None] * theta
+    bent = [np.einsum("iop,ip->io", c, model.z)]
+    theta = at_mean.solve(at_mean.route.pulled([bent[0] - force]))
+    bent = [bent[0] - np.einsum("iop,ip->io", c, X @ theta)]
+    penalty = problem.penalty_at(fraction)
+    theta = theta + at_mean.solve(
+        at_mean.route.pulled([bent[0] - force]) - penalty[:, None] * theta
     )
     # Hbar without the record's own curvature: Woodbury, with g = X_i'Hbar^{-1}X_i, O x O
     own_moved = _through(X[:, None], inverse, outputs)
@@ -456,11 +391,15 @@ def secret_laws(
     response = _at(moved, A) + crossed @ without @ np.swapaxes(crossed, 1, 2)
     moved = moved + crossed @ without @ own_moved
     own_part = _at(moved, X[:, None])
-    mean = A @ theta + np.einsum("ixo,io->ix", own_part, model.force).reshape(size, values, outputs)
+    mean = A @ theta + np.einsum("ixo,io->ix", own_part, force).reshape(size, values, outputs)
     # t' = (I - c g)^{-1} t (I - g c)^{-1}
     amplified = np.linalg.inv(np.eye(outputs) - c @ g)
-    t = amplified @ model.variance @ np.swapaxes(amplified, 1, 2)
-    covariance = moved @ assembled(X, t) @ np.swapaxes(moved, 1, 2)
+    t = (
+        amplified
+        @ model.source(fraction, fresh=question == "population")
+        @ np.swapaxes(amplified, 1, 2)
+    )
+    covariance = moved @ gram(X[:, None], t) @ np.swapaxes(moved, 1, 2)
     covariance -= own_part @ t @ np.swapaxes(own_part, 1, 2)
     basis, scale = _spanned(response, covariance)
     whitening = np.asarray(np.linalg.solve(scale, np.swapaxes(basis, 1, 2)), dtype=np.float64)
@@ -538,11 +477,11 @@ def _note_shares(laws: SecretLaws, moved: FloatArray, t: FloatArray) -> None:
     # way'c as a combination of the records' pulls, through the answers
     coefficients = np.einsum("ir,irx,ixd->id", way, laws.whitening, moved, optimize=True)
     # record j pulls along O rows, R_j' (x) x_j with t_j = R_j R_j'
-    root = square_root(t) if outputs > 1 else np.sqrt(np.maximum(t, 0.0))
+    root = square_root(t)
     pulls = (np.swapaxes(root, 1, 2)[:, :, :, None] * X[:, None, None, :]).reshape(
         size, outputs, -1
     )
-    allowed = int(max(NEIGHBOUR_BUDGET / size, ROWS_PER_COLUMN * moved.shape[2]))
+    allowed = int(max(MOST_ENTRIES / size, ROWS_PER_COEFFICIENT * moved.shape[2]))
     doubtful = rows
     if allowed < size:
         doubtful = laws.shares.bound(_largest_at_most(coefficients, pulls))[:allowed]
@@ -564,12 +503,12 @@ def _largest_at_most(coefficients: FloatArray, pulls: FloatArray) -> FloatArray:
     """
     size, outputs, width = pulls.shape
     flat = pulls.reshape(-1, width)
-    gram = row_products(flat.T)
-    inverse = np.asarray(np.linalg.pinv(gram, hermitian=True), dtype=np.float64)
-    leverage = quadratic_forms(flat, inverse).reshape(size, outputs).sum(axis=1)
+    pulled = row_products(flat.T)
+    inverse = np.asarray(np.linalg.pinv(pulled, hermitian=True), dtype=np.float64)
+    leverage = within(flat[:, None], inverse, 1)[:, 0, 0].reshape(size, outputs).sum(axis=1)
     heavy = np.flatnonzero(leverage > HEAVY)
     own = np.square(np.einsum("id,iod->io", coefficients, pulls)).sum(axis=1)
-    total = quadratic_forms(coefficients, gram) - own
+    total = within(coefficients[:, None], pulled, 1)[:, 0, 0] - own
     parts = np.square(coefficients @ pulls[heavy].reshape(-1, width).T)
     parts = parts.reshape(size, len(heavy), outputs).sum(axis=2)
     parts[heavy, np.arange(len(heavy))] = 0.0

@@ -23,15 +23,16 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.fitted.fitted_laws import FittedLaws
-from leakscope.fitted.leave_one_out import predictions_on
-from leakscope.fitted.losses import own_log_odds
 from leakscope.fitted.people import People
-from leakscope.fitted.problem import FittedModel, require_fraction
+from leakscope.fitted.problem import FittedModel
 from leakscope.fitted.record_population import means_and_squares
 from leakscope.fitted.refits import WholeFit
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import LawPair
 from leakscope.measures.pair_measures import advantage, tpr_at_fpr
+from leakscope.single_fit.losses import label_log_odds
+from leakscope.single_fit.optimum import predictions_on
+from leakscope.single_fit.problem import require_fraction
 
 Mask = npt.NDArray[np.bool_]
 Variance = Literal["own", "bayes", "shared"]
@@ -97,7 +98,7 @@ class ProblemFits:
         """The scores of all records where the problem has these rows only."""
         found = [predictions_on(problem, rows) for problem in self.model.problems]
         if self.model.problems[0].loss == "softmax":
-            return own_log_odds(found[0], self.y)
+            return label_log_odds(found[0], self.y)
         return np.asarray(self.model.sign * np.choose(self.model.own, found))
 
 

@@ -6,7 +6,6 @@ infinitely wide networks, described by their layers.
 """
 
 from leakscope.kernels.formulas import linear, matern, rbf
-from leakscope.kernels.from_torch import from_torch
 from leakscope.kernels.kernel import Kernel
 from leakscope.kernels.layers import (
     activation,
@@ -19,7 +18,7 @@ from leakscope.kernels.layers import (
     residual,
 )
 from leakscope.kernels.named import by_name
-from leakscope.kernels.network import nngp, sequential, trained_ensemble
+from leakscope.kernels.network import nngp, sequential
 
 __all__ = [
     "Kernel",
@@ -29,7 +28,6 @@ __all__ = [
     "conv",
     "dense",
     "flatten",
-    "from_torch",
     "global_average_pool",
     "layer_norm",
     "linear",
@@ -38,5 +36,4 @@ __all__ = [
     "rbf",
     "residual",
     "sequential",
-    "trained_ensemble",
 ]

@@ -31,6 +31,75 @@ class Kernel(Protocol):
         ...
 
 
+# Records of a block of a kernel that is checked, and what float32 rounds off in some operations.
+BLOCK, ROUNDING = 64, 1e-5
+
+
+def checked_kernel(kernel: Any, X: NDArray[np.float64]) -> Kernel:
+    """The kernel with every parameter a number; one of the user's own is tried on the records.
+
+    All records are tried in blocks of 64, drawn at random: the matrix of a block must be finite and
+    symmetric, have the kernel's own diagonal, and be the same where both sides are given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import kernels
+    >>> from leakscope.kernels.kernel import checked_kernel
+    >>> checked_kernel(kernels.rbf(), np.array([[0.0], [1.0], [3.0]])).length_scale
+    2.0
+    """
+    if not isinstance(kernel, Kernel):
+        raise InputError(
+            "kernel must be one from leakscope.kernels, or have its methods, but it is a "
+            f"{type(kernel).__name__}."
+        )
+    found = kernel.resolved(X)
+    if not type(found).__module__.startswith("leakscope.kernels."):
+        _require_covariance(found, X)
+    return found
+
+
+def _require_covariance(kernel: Kernel, X: NDArray[np.float64]) -> None:
+    """Refuse a kernel whose values on the records are no covariances."""
+    diagonal = _values(kernel, "diagonal(X)", kernel.diagonal(X), (len(X),))
+    order = np.random.default_rng(0).permutation(len(X))
+    for start in range(0, len(X), BLOCK):
+        some = order[start : start + BLOCK]
+        rows, first = X[some], X[some[: len(some) // 2 + 1]]
+        matrix = _values(kernel, "k(X)", kernel(rows), (len(rows), len(rows)))
+        beside = _values(kernel, "k(X, Z)", kernel(rows, first), (len(rows), len(first)))
+        size = np.sqrt(np.abs(np.diagonal(matrix)))
+        most = ROUNDING * np.outer(size, size)
+        for wrong, what in (
+            (np.abs(matrix - matrix.T) > most, "is not symmetric"),
+            (
+                np.abs(np.diagonal(matrix) - diagonal[some]) > np.diagonal(most),
+                "has a diagonal(X) that is not the diagonal of k(X)",
+            ),
+            (
+                np.abs(matrix[:, : len(first)] - beside) > most[:, : len(first)],
+                "gives other values for k(X, Z) than for k(X)",
+            ),
+        ):
+            if wrong.any():
+                raise InputError(
+                    f"the kernel {type(kernel).__name__} is no covariance function: it {what} "
+                    f"(record {some[np.argwhere(wrong)[0][0]]}, counting from 0)."
+                )
+
+
+def _values(kernel: Kernel, what: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    found = np.asarray(values)
+    if found.shape != shape or found.dtype.kind not in "fiu" or not np.isfinite(found).all():
+        raise InputError(
+            f"the kernel {type(kernel).__name__} must give finite real numbers as {what}, of the "
+            f"shape {shape}, but gave {found.dtype} of the shape {found.shape}"
+            + (", not all finite." if found.shape == shape else ".")
+        )
+    return found.astype(np.float64)
+
+
 def precision(dtype: DTypeLike) -> np.dtype[Any]:
     """float64 or float32."""
     found = np.dtype(dtype)

@@ -11,7 +11,6 @@ from leakscope.errors import InputError
 from leakscope.kernels.kernel import Kernel
 from leakscope.kernels.layers import Activation
 from leakscope.settings.kernel_catalogue import KERNELS
-from leakscope.settings.plugins import all_kernels
 
 
 def by_name(name: str, **options: Any) -> Kernel:
@@ -26,7 +25,7 @@ def by_name(name: str, **options: Any) -> Kernel:
     >>> kernels.by_name("matern", smoothness=2.5, length_scale=2.0)
     Matern(nu=2.5, length_scale=2.0, variance=1.0)
     """
-    if name not in all_kernels():
+    if name not in KERNELS:
         raise InputError(f"there is no kernel {name!r}; use one of {', '.join(KERNELS)}.")
     entry = KERNELS[name]
     foreign = [option for option in options if option not in entry.options]
@@ -51,7 +50,7 @@ def from_description(description: Mapping[str, Any]) -> Kernel:
     Only a kernel that settings can name is read back; a network with convolutions, say, is not.
     """
     name = description.get("name")
-    if not isinstance(name, str) or name not in all_kernels():
+    if not isinstance(name, str) or name not in KERNELS:
         raise InputError(
             f"a kernel is read back from its description where it is one of "
             f"{', '.join(KERNELS)}, but this one is called {name!r}."

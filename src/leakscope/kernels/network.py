@@ -1,4 +1,4 @@
-"""The covariance function of an infinitely wide network (NNGP), its NTK, and where that belongs."""
+"""The covariance function of an infinitely wide network (NNGP)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.x64 import require_jax
 from leakscope.errors import InputError
@@ -65,7 +64,15 @@ class Network:
         self, X: ArrayLike, Z: ArrayLike | None = None, *, dtype: DTypeLike = np.float64
     ) -> FloatArray:
         """The matrix of covariances; with Z left out it is exactly symmetric."""
-        return self._matrix(X, Z, dtype, ntk=False)
+        require_jax(WHAT)
+        from leakscope.kernels import network_matrix
+
+        layers, rows = self._read(X, "X", dtype)
+        columns = None
+        if Z is not None:
+            columns = self._read(Z, "Z", dtype)[1]
+            require_same_columns("network", rows, columns)
+        return network_matrix.matrix(layers, rows, columns)
 
     def diagonal(self, X: ArrayLike, *, dtype: DTypeLike = np.float64) -> FloatArray:
         """k(x, x) for every record, without the matrix."""
@@ -74,19 +81,6 @@ class Network:
 
         layers, rows = self._read(X, "X", dtype)
         return network_matrix.diagonal(layers, rows)
-
-    def ntk(
-        self, X: ArrayLike, Z: ArrayLike | None = None, *, dtype: DTypeLike = np.float64
-    ) -> FloatArray:
-        """The neural tangent kernel: inner products of the gradients by the weights.
-
-        It describes how gradient descent moves the network (Jacot et al. 2018, in the NTK
-        parametrisation), and is not the covariance of its output: put into the posterior formula
-        of a Gaussian process it is the law of no trained network.  The law of networks trained to
-        the end by gradient flow on squared loss is :func:`trained_ensemble`, which takes both
-        kernels.
-        """
-        return self._matrix(X, Z, dtype, ntk=True)
 
     def jax(self, x: jax.Array, z: jax.Array) -> jax.Array:
         """k(x, z) as JAX code, for derivatives: one record or many on either side.
@@ -129,19 +123,6 @@ class Network:
         if uniform is not None:
             return {"name": "nngp", **uniform}
         return {"name": "network", "layers": [_describe(layer) for layer in self.layers]}
-
-    def _matrix(
-        self, X: ArrayLike, Z: ArrayLike | None, dtype: DTypeLike, *, ntk: bool
-    ) -> FloatArray:
-        require_jax(WHAT)
-        from leakscope.kernels import network_matrix
-
-        layers, rows = self._read(X, "X", dtype)
-        columns = None
-        if Z is not None:
-            columns = self._read(Z, "Z", dtype)[1]
-            require_same_columns("network", rows, columns)
-        return network_matrix.matrix(layers, rows, columns, ntk=ntk)
 
     def _layers(self) -> tuple[Layer, ...]:
         """Without a leading flatten: rows need only their inner products, not those of pixels."""
@@ -271,81 +252,3 @@ def _describe(layer: Layer) -> dict[str, Any]:
             "skip": [_describe(inner) for inner in layer.skip],
         }
     return {"layer": name, **asdict(layer)}
-
-
-@dataclass(frozen=True)
-class TrainedEnsemble:
-    """Mean (queries, or queries by outputs) and covariance over the draw of initial weights."""
-
-    mean: FloatArray
-    covariance: FloatArray
-
-
-def trained_ensemble(
-    nngp_train: ArrayLike,
-    nngp_cross: ArrayLike,
-    nngp_queries: ArrayLike,
-    ntk_train: ArrayLike,
-    ntk_cross: ArrayLike,
-    y: ArrayLike,
-    *,
-    ridge: float = 0.0,
-) -> TrainedEnsemble:
-    """The law of the outputs, at some queries, of networks trained by gradient flow to the end.
-
-    Networks drawn at random and trained by gradient flow on squared loss make, at infinite width, a
-    Gaussian process (Lee et al. 2019, "Wide neural networks of any depth evolve as linear models
-    under gradient descent", eqs. 14 and 15 at t = infinity).  Its mean and covariance need the NTK,
-    T, and the covariance of the random network, K:
-
-        mean(q) = T_qD T_DD^{-1} y
-        covariance(q, q) = K_qq + A K_DD A^T - A K_Dq - K_qD A^T,   A = T_qD T_DD^{-1}.
-
-    The posterior formula with T in the place of K is the law of no trained network.
-
-    Parameters
-    ----------
-    nngp_train, nngp_cross, nngp_queries
-        The NNGP kernel K: ``k(X)``, ``k(queries, X)``, ``k(queries)``.
-    ntk_train, ntk_cross
-        The NTK T: ``k.ntk(X)``, ``k.ntk(queries, X)``.
-    y
-        Targets of the n training records, or (n, outputs).
-    ridge
-        Added to the diagonal of T_DD: weight decay towards the initial weights, whose limit the
-        formula then is; zero trains until the data are fitted exactly.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels
-    >>> X, y, Q = np.eye(3), np.array([1.0, 0.0, -1.0]), np.eye(3)[:1]
-    >>> k = kernels.nngp(depth=2)
-    >>> law = kernels.trained_ensemble(k(X), k(Q, X), k(Q), k.ntk(X), k.ntk(Q, X), y)
-    >>> law.mean.round(6).tolist()
-    [1.0]
-    """
-    prior, cross, own = (np.asarray(a, np.float64) for a in (nngp_train, nngp_cross, nngp_queries))
-    tangent, tangent_cross = (np.array(a, np.float64) for a in (ntk_train, ntk_cross))
-    targets = np.asarray(y, np.float64)
-    n, q = len(targets), len(own)
-    shapes = [a.shape for a in (prior, cross, own, tangent, tangent_cross)]
-    if shapes != [(n, n), (q, n), (q, q), (n, n), (q, n)]:
-        raise InputError(
-            f"trained_ensemble: for {n} records and {q} queries the kernels must have shapes "
-            f"{[(n, n), (q, n), (q, q), (n, n), (q, n)]}, but they have {shapes}."
-        )
-    if not (np.isfinite(ridge) and ridge >= 0.0):
-        raise InputError(f"trained_ensemble: ridge must be zero or more, but it is {ridge}.")
-    tangent.flat[:: n + 1] += ridge
-    try:
-        factor = cholesky.factorise(tangent, overwrite=True)
-    except np.linalg.LinAlgError as problem:
-        raise InputError(
-            "trained_ensemble: the NTK of the training records is not positive definite, as with "
-            "two equal records; leave one out, or give a ridge."
-        ) from problem
-    weights = cholesky.solve(factor, tangent_cross.T).T
-    mixed = weights @ cross.T
-    covariance = own + weights @ prior @ weights.T - mixed - mixed.T
-    return TrainedEnsemble(weights @ targets, 0.5 * (covariance + covariance.T))

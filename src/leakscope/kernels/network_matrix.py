@@ -22,19 +22,19 @@ from numpy.typing import NDArray
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.products import row_products
 from leakscope._numerics.x64 import double_precision
-from leakscope.kernels.duals import dual_table, function_of, slope_of
+from leakscope.kernels.duals import DualTable, dual_table, function_of
 from leakscope.kernels.layers import (
     Layer,
     integrated_activations,
     needs_pairs_of_pixels,
     takes_images,
 )
-from leakscope.kernels.propagation import Context, Covariance, State, Tables, propagate
+from leakscope.kernels.propagation import Context, State, propagate
 
 # float64 or, where it was asked for, float32.
 Array = NDArray[np.float64]
 Layers = tuple[Layer, ...]
-AllTables = tuple[Tables, ...]
+AllTables = tuple[DualTable | None, ...]
 
 # Records on each side of a block without pixels, and with BLAS out of reach.
 DENSE_BLOCK = 512
@@ -48,25 +48,25 @@ PAIRS_BLOCK_BYTES = 64 * 2**20
 ALIVE = 6
 
 
-def matrix(layers: Layers, X: Array, Z: Array | None = None, *, ntk: bool = False) -> Array:
+def matrix(layers: Layers, X: Array, Z: Array | None = None) -> Array:
     """The matrix over the records of X and Z (X itself where Z is None), in their precision."""
     symmetric = Z is None
     columns = X if Z is None else Z
     _require_room(layers, X, columns)
     with double_precision():
-        tables = _tables(layers, [X] if symmetric else [X, columns], ntk)
-        out, shape, block = _blocks(layers, X, columns, tables, ntk)
+        tables = _tables(layers, [X] if symmetric else [X, columns])
+        out, shape, block = _blocks(layers, X, columns, tables)
         for some, others in _places(len(X), len(columns), shape, symmetric):
             _put(out, some, others, block(some, others), symmetric)
         if symmetric:
-            np.fill_diagonal(out, _diagonal(layers, X, tables, ntk))
+            np.fill_diagonal(out, _diagonal(layers, X, tables))
     return out
 
 
-def diagonal(layers: Layers, X: Array, *, ntk: bool = False) -> Array:
+def diagonal(layers: Layers, X: Array) -> Array:
     """k(x, x) for every record."""
     with double_precision():
-        return _diagonal(layers, X, _tables(layers, [X], ntk), ntk)
+        return _diagonal(layers, X, _tables(layers, [X]))
 
 
 def evaluate(
@@ -74,38 +74,37 @@ def evaluate(
     x: jax.Array,
     z: jax.Array,
     tables: AllTables | None = None,
-    ntk: bool = False,
 ) -> jax.Array:
     """The same as JAX code, to be differentiated, in whatever precision the caller works."""
     if takes_images(layers):
-        state = _image_state(x, z, ntk, needs_pairs_of_pixels(layers))
+        state = _image_state(x, z, needs_pairs_of_pixels(layers))
     else:
         scale = 1.0 / x.shape[1]
-        state = _dense_state(scale * (x @ z.T), scale * (x * x).sum(1), scale * (z * z).sum(1), ntk)
+        state = _dense_state(scale * (x @ z.T), scale * (x * x).sum(1), scale * (z * z).sum(1))
     context = Context(None if tables is None else iter(tables))
-    return _result(propagate(layers, state, context).pair, ntk)
+    return _known(propagate(layers, state, context).pair)
 
 
-_block = jax.jit(evaluate, static_argnums=(0, 4))
+_block = jax.jit(evaluate, static_argnums=0)
 
 
 def _blocks(
-    layers: Layers, X: Array, Z: Array, tables: AllTables, ntk: bool
+    layers: Layers, X: Array, Z: Array, tables: AllTables
 ) -> tuple[Array, tuple[int, int], Callable[[slice, slice], Array]]:
     """The result's memory, the shape of a block, and what computes one; Z may be X itself."""
     if takes_images(layers):
-        size = _image_size(layers, X, tables, ntk)
+        size = _image_size(layers, X, tables)
         shape = (min(size, len(X)), min(size, len(Z)))
 
         def of_images(rows: slice, columns: slice) -> Array:
             x, z = _padded(X[rows], shape[0]), _padded(Z[columns], shape[1])
-            block = np.asarray(_block(layers, x, z, tables, ntk))
+            block = np.asarray(_block(layers, x, z, tables))
             return block[: rows.stop - rows.start, : columns.stop - columns.start]
 
         return np.empty((len(X), len(Z)), X.dtype), shape, of_images
     cpu = jax.default_backend() == "cpu"
     size = DENSE_BLOCK if cpu else DEVICE_BLOCK
-    if _needs_quadrature(tables, ntk):
+    if _needs_quadrature(tables):
         size = QUADRATURE_BLOCK
     if cpu:
         out = row_products(X, Z)
@@ -115,7 +114,7 @@ def _blocks(
 
         def of_products(rows: slice, columns: slice) -> Array:
             products = out[rows, columns]
-            found = _dense_block(layers, products, q1[rows], q2[columns], scale, tables, ntk)
+            found = _dense_block(layers, products, q1[rows], q2[columns], scale, tables)
             return np.asarray(found)
 
         return out, (size, size), of_products
@@ -123,7 +122,7 @@ def _blocks(
     z = x if Z is X else jnp.asarray(Z)
 
     def on_device(rows: slice, columns: slice) -> Array:
-        return np.asarray(_block(layers, x[rows], z[columns], tables, ntk))
+        return np.asarray(_block(layers, x[rows], z[columns], tables))
 
     return np.empty((len(X), len(Z)), X.dtype), (size, size), on_device
 
@@ -152,19 +151,19 @@ def _padded(images: Array, count: int) -> Array:
     return images if missing == 0 else np.concatenate([images, np.repeat(images[:1], missing, 0)])
 
 
-def _diagonal(layers: Layers, X: Array, tables: AllTables, ntk: bool) -> Array:
+def _diagonal(layers: Layers, X: Array, tables: AllTables) -> Array:
     if not takes_images(layers):
-        return np.array(_dense_diagonal(layers, jnp.asarray(_mean_squares(X)), tables, ntk))
-    size = max(1, min(len(X), _image_size(layers, X, tables, ntk) ** 2))
+        return np.array(_dense_diagonal(layers, jnp.asarray(_mean_squares(X)), tables))
+    size = max(1, min(len(X), _image_size(layers, X, tables) ** 2))
     function = _pooled_diagonal if needs_pairs_of_pixels(layers) else _image_diagonal
     parts = [
-        np.asarray(function(layers, jnp.asarray(_padded(X[a : a + size], size)), tables, ntk))
+        np.asarray(function(layers, jnp.asarray(_padded(X[a : a + size], size)), tables))
         for a in range(0, len(X), size)
     ]
     return np.concatenate(parts)[: len(X)]
 
 
-def _tables(layers: Layers, datasets: list[Array], ntk: bool) -> AllTables:
+def _tables(layers: Layers, datasets: list[Array]) -> AllTables:
     """A table for each activation without a formula, over the deviations these data have.
 
     Beyond pooling the variances depend on pairs of pixels; from there on there are no tables.
@@ -176,16 +175,14 @@ def _tables(layers: Layers, datasets: list[Array], ntk: bool) -> AllTables:
         (i for i, layer in enumerate(layers) if needs_pairs_of_pixels((layer,))), len(layers)
     )
     found = [_ranges(layers[:before], data) for data in datasets]
-    tables: list[Tables] = []
+    tables: list[DualTable | None] = []
     for place, phi in enumerate(phis):
         if place >= len(found[0]):
-            tables.append((None, None))
+            tables.append(None)
             continue
         low = math.sqrt(min(ranges[place][0] for ranges in found))
         high = math.sqrt(max(ranges[place][1] for ranges in found))
-        function = function_of(phi)
-        slope = dual_table(slope_of(function), low, high) if ntk else None
-        tables.append((dual_table(function, low, high), slope))
+        tables.append(dual_table(function_of(phi), low, high))
     return tuple(tables)
 
 
@@ -209,14 +206,14 @@ def _mean_squares(X: Array) -> Array:
     return result
 
 
-def _needs_quadrature(tables: AllTables, ntk: bool) -> bool:
-    return any(value is None or (ntk and slope is None) for value, slope in tables)
+def _needs_quadrature(tables: AllTables) -> bool:
+    return any(table is None for table in tables)
 
 
-def _image_size(layers: Layers, X: Array, tables: AllTables, ntk: bool) -> int:
+def _image_size(layers: Layers, X: Array, tables: AllTables) -> int:
     limit = PAIRS_BLOCK_BYTES if needs_pairs_of_pixels(layers) else IMAGE_BLOCK_BYTES
     size = math.isqrt(max(1, limit // _bytes_of_a_pair(layers, X)))
-    return min(size, QUADRATURE_BLOCK) if _needs_quadrature(tables, ntk) else size
+    return min(size, QUADRATURE_BLOCK) if _needs_quadrature(tables) else size
 
 
 def _bytes_of_a_pair(layers: Layers, X: Array) -> int:
@@ -235,45 +232,32 @@ def _require_room(layers: Layers, X: Array, Z: Array) -> None:
     require_memory(needed, f"the kernel matrix of {len(X)} by {len(Z)} records", remedy)
 
 
-def _result(covariance: Covariance | None, ntk: bool) -> jax.Array:
+def _known(covariance: jax.Array | None) -> jax.Array:
     assert covariance is not None
-    if not ntk:
-        return covariance.nngp
-    assert covariance.ntk is not None
-    return covariance.ntk
-
-
-def _covariance(nngp: jax.Array, ntk: bool) -> Covariance:
-    return Covariance(nngp, jnp.zeros_like(nngp) if ntk else None)
+    return covariance
 
 
 def _dense_state(
-    pair: jax.Array | None, q1: jax.Array, q2: jax.Array | None, ntk: bool, pixels: bool = False
+    pair: jax.Array | None, q1: jax.Array, q2: jax.Array | None, pixels: bool = False
 ) -> State:
-    return State(
-        first=_covariance(q1, ntk),
-        second=None if q2 is None else _covariance(q2, ntk),
-        pair=None if pair is None else _covariance(pair, ntk),
-        pixels=pixels,
-        all_pairs=False,
-    )
+    return State(first=q1, second=q2, pair=pair, pixels=pixels, all_pairs=False)
 
 
-def _image_state(x: jax.Array, z: jax.Array | None, ntk: bool, all_pairs: bool) -> State:
+def _image_state(x: jax.Array, z: jax.Array | None, all_pairs: bool) -> State:
     """Inner products over channels, of equal pixels or of all pairs of them."""
     scale = 1.0 / x.shape[3]
     side = "ahwc,axyc->hwxya" if all_pairs else "ahwc,ahwc->hwa"
     pair = "ahwc,bxyc->hwxyab" if all_pairs else "ahwc,bhwc->hwab"
     return State(
-        first=_covariance(scale * jnp.einsum(side, x, x), ntk),
-        second=None if z is None else _covariance(scale * jnp.einsum(side, z, z), ntk),
-        pair=None if z is None else _covariance(scale * jnp.einsum(pair, x, z), ntk),
+        first=scale * jnp.einsum(side, x, x),
+        second=None if z is None else scale * jnp.einsum(side, z, z),
+        pair=None if z is None else scale * jnp.einsum(pair, x, z),
         pixels=True,
         all_pairs=all_pairs,
     )
 
 
-@partial(jax.jit, static_argnums=(0, 6))
+@partial(jax.jit, static_argnums=0)
 def _dense_block(
     layers: Layers,
     products: jax.Array,
@@ -281,29 +265,28 @@ def _dense_block(
     q2: jax.Array,
     scale: float,
     tables: AllTables,
-    ntk: bool,
 ) -> jax.Array:
-    state = _dense_state(scale * products, q1, q2, ntk)
-    return _result(propagate(layers, state, Context(iter(tables))).pair, ntk)
+    state = _dense_state(scale * products, q1, q2)
+    return _known(propagate(layers, state, Context(iter(tables))).pair)
 
 
 # Variances are not compiled: compiling takes longer than the few vectors do.  Pairs of pixels are.
-def _dense_diagonal(layers: Layers, q: jax.Array, tables: AllTables, ntk: bool) -> jax.Array:
-    state = _dense_state(None, q, None, ntk)
-    return _result(propagate(layers, state, Context(iter(tables))).first, ntk)
+def _dense_diagonal(layers: Layers, q: jax.Array, tables: AllTables) -> jax.Array:
+    state = _dense_state(None, q, None)
+    return propagate(layers, state, Context(iter(tables))).first
 
 
-def _image_diagonal(layers: Layers, x: jax.Array, tables: AllTables, ntk: bool) -> jax.Array:
-    state = _image_state(x, None, ntk, needs_pairs_of_pixels(layers))
-    return _result(propagate(layers, state, Context(iter(tables))).first, ntk)
+def _image_diagonal(layers: Layers, x: jax.Array, tables: AllTables) -> jax.Array:
+    state = _image_state(x, None, needs_pairs_of_pixels(layers))
+    return propagate(layers, state, Context(iter(tables))).first
 
 
-_pooled_diagonal = jax.jit(_image_diagonal, static_argnums=(0, 3))
+_pooled_diagonal = jax.jit(_image_diagonal, static_argnums=0)
 
 
 def _variance_ranges(
     layers: Layers, q: jax.Array, images: bool
 ) -> list[tuple[jax.Array, jax.Array]]:
     ranges: list[tuple[jax.Array, jax.Array]] = []
-    propagate(layers, _dense_state(None, q, None, False, images), Context(None, ranges))
+    propagate(layers, _dense_state(None, q, None, images), Context(None, ranges))
     return ranges

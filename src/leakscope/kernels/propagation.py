@@ -106,48 +106,17 @@ def _sum_of_shifts(
     return total
 
 
-# The tables of one integrated activation: for itself, and for its derivative (the NTK's).
-Tables = tuple[DualTable | None, DualTable | None]
-
-
-@dataclass(frozen=True)
-class Covariance:
-    """One covariance and, where it is asked for, the NTK beside it."""
-
-    nngp: jax.Array
-    ntk: jax.Array | None = None
-
-    def map(self, function: Callable[[jax.Array], jax.Array]) -> Covariance:
-        """The same linear operation on both."""
-        return Covariance(function(self.nngp), None if self.ntk is None else function(self.ntk))
-
-    def through_weights(self, weight_variance: float, bias_variance: float) -> Covariance:
-        """Times the weights' variance, plus the bias's; the layer's own share joins the NTK."""
-        nngp = weight_variance * self.nngp + bias_variance
-        return Covariance(nngp, None if self.ntk is None else weight_variance * self.ntk + nngp)
-
-    def plus(self, other: Covariance) -> Covariance:
-        """The sum, for uncorrelated parts."""
-        if self.nngp.shape != other.nngp.shape:
-            raise InputError(
-                "residual: the branch and the skip connection give images of different sizes; "
-                "give the skip connection the same strides."
-            )
-        ntk = None if self.ntk is None or other.ntk is None else self.ntk + other.ntk
-        return Covariance(self.nngp + other.nngp, ntk)
-
-
 @dataclass(frozen=True)
 class State:
     """Where the recursion stands: each image with itself on both sides, and the pairs across."""
 
-    first: Covariance
-    second: Covariance | None
-    pair: Covariance | None
+    first: jax.Array
+    second: jax.Array | None
+    pair: jax.Array | None
     pixels: bool
     all_pairs: bool
 
-    def map(self, function: Callable[[Covariance], Covariance]) -> State:
+    def map(self, function: Callable[[jax.Array], jax.Array]) -> State:
         """The same operation on all three."""
         return replace(
             self,
@@ -161,7 +130,7 @@ class State:
 class Context:
     """What goes along: tables to use, in order, and where to note ranges of deviations."""
 
-    tables: Iterator[Tables] | None = None
+    tables: Iterator[DualTable | None] | None = None
     ranges: list[tuple[jax.Array, jax.Array]] | None = None
 
 
@@ -176,18 +145,16 @@ def _step(layer: Layer, state: State, context: Context) -> State:
     axes = PAIRS_OF_PIXELS if state.all_pairs else EQUAL_PIXELS
     match layer:
         case Dense(weight, bias):
-            return state.map(lambda c: c.through_weights(weight, bias))
+            return state.map(lambda a: weight * a + bias)
         case Conv(weight_variance=weight, bias_variance=bias):
-            return state.map(
-                lambda c: c.map(lambda a: convolve(a, layer, axes)).through_weights(weight, bias)
-            )
+            return state.map(lambda a: weight * convolve(a, layer, axes) + bias)
         case AveragePool():
-            return state.map(lambda c: c.map(lambda a: pool(a, layer, axes)))
+            return state.map(lambda a: pool(a, layer, axes))
         case Flatten():
-            flat = state.map(lambda c: c.map(lambda a: _over_equal_pixels(a, state.all_pairs)))
+            flat = state.map(lambda a: _over_equal_pixels(a, state.all_pairs))
             return replace(flat, pixels=False, all_pairs=False)
         case GlobalAveragePool():
-            pooled = state.map(lambda c: c.map(lambda a: a.mean(axis=(0, 1, 2, 3))))
+            pooled = state.map(lambda a: a.mean(axis=(0, 1, 2, 3)))
             return replace(pooled, pixels=False, all_pairs=False)
         case LayerNorm():
             return _normalise(layer, state)
@@ -196,7 +163,7 @@ def _step(layer: Layer, state: State, context: Context) -> State:
             kept = propagate(skip, state, context)
             return replace(
                 added,
-                first=added.first.plus(kept.first),
+                first=_plus(added.first, kept.first),
                 second=_sum(added.second, kept.second),
                 pair=_sum(added.pair, kept.pair),
             )
@@ -204,8 +171,18 @@ def _step(layer: Layer, state: State, context: Context) -> State:
             return _apply(phi, state, context)
 
 
-def _sum(one: Covariance | None, other: Covariance | None) -> Covariance | None:
-    return None if one is None or other is None else one.plus(other)
+def _plus(one: jax.Array, other: jax.Array) -> jax.Array:
+    """The sum, for uncorrelated parts."""
+    if one.shape != other.shape:
+        raise InputError(
+            "residual: the branch and the skip connection give images of different sizes; give the "
+            "skip connection the same strides."
+        )
+    return one + other
+
+
+def _sum(one: jax.Array | None, other: jax.Array | None) -> jax.Array | None:
+    return None if one is None or other is None else _plus(one, other)
 
 
 def _over_equal_pixels(array: jax.Array, all_pairs: bool) -> jax.Array:
@@ -219,8 +196,8 @@ def _diagonal(array: jax.Array) -> jax.Array:
     return jnp.einsum("hwhw...->hw...", array)
 
 
-def _variances(side: Covariance, state: State) -> jax.Array:
-    return _diagonal(side.nngp) if state.all_pairs else side.nngp
+def _variances(side: jax.Array, state: State) -> jax.Array:
+    return _diagonal(side) if state.all_pairs else side
 
 
 def _across(q1: jax.Array, q2: jax.Array, state: State) -> tuple[jax.Array, jax.Array]:
@@ -231,68 +208,56 @@ def _across(q1: jax.Array, q2: jax.Array, state: State) -> tuple[jax.Array, jax.
 
 
 def _apply(phi: Activation, state: State, context: Context) -> State:
-    tables: Tables = (None, None)
+    table: DualTable | None = None
     if not phi.has_closed_form and context.tables is not None:
-        tables = next(context.tables)
+        table = next(context.tables)
     q1 = _variances(state.first, state)
     if not phi.has_closed_form and context.ranges is not None:
         context.ranges.append((q1.min(), q1.max()))
-    first = _apply_to_side(phi, state.first, q1, state, tables)
+    first = _apply_to_side(phi, state.first, q1, state, table)
     if state.second is None or state.pair is None:
         return replace(state, first=first)
     q2 = _variances(state.second, state)
-    second = _apply_to_side(phi, state.second, q2, state, tables)
-    pair = _apply_to_pairs(phi, state.pair, *_across(q1, q2, state), tables)
+    second = _apply_to_side(phi, state.second, q2, state, table)
+    pair = _apply_to_pairs(phi, state.pair, *_across(q1, q2, state), table)
     return replace(state, first=first, second=second, pair=pair)
 
 
 def _apply_to_side(
-    phi: Activation, side: Covariance, q: jax.Array, state: State, tables: Tables
-) -> Covariance:
+    phi: Activation, side: jax.Array, q: jax.Array, state: State, table: DualTable | None
+) -> jax.Array:
     variance = duals.variance(phi, q)
-    ntk = side.ntk
     if not state.all_pairs:
-        if ntk is None:
-            return Covariance(variance)
-        return Covariance(variance, ntk * duals.derivative_variance(phi, q))
-    full = _apply_to_pairs(phi, side, q[:, :, None, None], q[None, None], tables)
+        return variance
+    full = _apply_to_pairs(phi, side, q[:, :, None, None], q[None, None], table)
     rows, columns = (i.ravel() for i in jnp.indices(q.shape[:2]))
     place = (rows, columns, rows, columns)
-    nngp = full.nngp.at[place].set(variance.reshape(-1, q.shape[-1]))
-    if full.ntk is None or ntk is None:
-        return Covariance(nngp)
-    own = _diagonal(ntk) * duals.derivative_variance(phi, q)
-    return Covariance(nngp, full.ntk.at[place].set(own.reshape(-1, q.shape[-1])))
+    return full.at[place].set(variance.reshape(-1, q.shape[-1]))
 
 
 def _apply_to_pairs(
-    phi: Activation, pair: Covariance, q1: jax.Array, q2: jax.Array, tables: Tables
-) -> Covariance:
-    value, slope = tables
-    nngp = duals.covariance(phi, pair.nngp, q1, q2) if value is None else value(pair.nngp, q1, q2)
-    if pair.ntk is None:
-        return Covariance(nngp)
-    factor = duals.derivative(phi, pair.nngp, q1, q2) if slope is None else slope(pair.nngp, q1, q2)
-    return Covariance(nngp, pair.ntk * factor)
+    phi: Activation, pair: jax.Array, q1: jax.Array, q2: jax.Array, table: DualTable | None
+) -> jax.Array:
+    return duals.covariance(phi, pair, q1, q2) if table is None else table(pair, q1, q2)
 
 
 def _normalise(layer: LayerNorm, state: State) -> State:
     """Each unit divided by the root of the mean square over the layer, which does not fluctuate."""
 
-    def scale(side: Covariance) -> jax.Array:
+    def scale(side: jax.Array) -> jax.Array:
         q = _variances(side, state)
         if state.pixels and layer.over == "all":
             q = jnp.broadcast_to(q.mean(axis=(0, 1)), q.shape)
         return jax.lax.rsqrt(q + layer.epsilon)
 
-    def on_side(side: Covariance) -> Covariance:
+    def on_side(side: jax.Array) -> jax.Array:
         s = scale(side)
         squared = s[:, :, None, None] * s[None, None] if state.all_pairs else s * s
-        return side.map(lambda a: a * squared)
+        return side * squared
 
     first = on_side(state.first)
     if state.second is None or state.pair is None:
         return replace(state, first=first)
     s1, s2 = _across(scale(state.first), scale(state.second), state)
-    pair = state.pair.map(lambda a: a * s1 * s2)
+    pair = state.pair * s1 * s2
     return replace(state, first=first, second=on_side(state.second), pair=pair)

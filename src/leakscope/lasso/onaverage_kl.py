@@ -44,7 +44,7 @@ from leakscope.lasso.state_evolution import (
     on_settings,
     state_evolution,
 )
-from leakscope.settings.plan import LASSO_PLAN_DEFAULTS, LassoDivergence
+from leakscope.settings.plan import LassoDivergence
 
 _ORDER = 12
 _STEP = 1e-4
@@ -60,9 +60,7 @@ class KLSlope(NamedTuple):
     slope: FloatArray
 
 
-def onavg_kl(
-    point: FixedPoint | Overlap, divergence: LassoDivergence = LASSO_PLAN_DEFAULTS.divergence
-) -> FloatArray:
+def onavg_kl(point: FixedPoint | Overlap, divergence: LassoDivergence = "joint") -> FloatArray:
     """The on-average KL at each setting, in nats; infinite without privacy noise.
 
     Parameters
@@ -90,7 +88,7 @@ def onavg_kl(
 
 def onavg_kl_with_slope(
     point: FixedPoint | Overlap,
-    divergence: LassoDivergence = LASSO_PLAN_DEFAULTS.divergence,
+    divergence: LassoDivergence = "joint",
     parameter: Parameter | None = "sigma_eta",
 ) -> KLSlope:
     """The divergence and its derivative with respect to lambda or sigma_eta.

@@ -21,7 +21,8 @@ NOT_A_GUARANTEE = (
 )
 
 MECHANISM: LassoMechanism = default_of(LassoDesignSettings, "mechanism")
-SIGNAL_VARIANCE: float = default_of(LassoDesignSettings, "signal_variance")
+# The unit: the problem is the same at any scale of coefficients, noises and lambda together.
+SIGNAL_VARIANCE = 1.0
 NOISE: LassoNoise = default_of(LassoDesignSettings, "noise")
 
 _FIELDS = ("alpha", "rho", "sigma_xi", "lam", "sigma_eta", "signal_variance")

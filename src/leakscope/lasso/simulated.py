@@ -7,7 +7,7 @@ estimate's law (Eq. 53), whose location and scale are measured.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from leakscope.lasso.setting import LassoSetting
 from leakscope.lasso.solver import solve_lasso, solve_lasso_many
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import LawPair
-from leakscope.settings.plan import LASSO_PLAN_DEFAULTS
 
 # Noises that locate a coordinate, for each noise under which neighbours are refitted.
 _LOCATING = 4
@@ -65,20 +64,6 @@ class SimulatedLasso:
     cw_kl: DatasetMean | None
     kl_pairs: FloatArray
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        names = ("generalization_error", "training_error", "active_fraction", "overlap_error")
-        result: dict[str, Any] = {
-            "coefficients": self.coefficients,
-            "datasets": self.datasets,
-            "pairs": self.pairs,
-        }
-        for name in (*names, "joint_kl", "advantage", "mean_ratio", "cw_kl"):
-            found = getattr(self, name)
-            result[name] = None if found is None else found.value
-            result[f"{name}_stderr"] = None if found is None else found.stderr
-        return result
-
 
 class _Drawn(NamedTuple):
     energy: float
@@ -90,7 +75,7 @@ class _Drawn(NamedTuple):
 def simulate_lasso(
     setting: LassoSetting,
     *,
-    coefficients: int = LASSO_PLAN_DEFAULTS.coefficients,
+    coefficients: int = 1000,
     datasets: int = 20,
     noises: int = 10,
     neighbours: int = 20,

@@ -1,6 +1,6 @@
 """Laws of what an attacker sees, and the pair of them that every measure compares.
 
-`Normal`, `NormalMixture`, `MultivariateNormal`, `SpikeAndSlab`, `Bernoulli`, `Discrete` and
+`Normal`, `NormalMixture`, `MultivariateNormal`, `SpikeAndSlab`, `Discrete` and
 `Empirical` are batched: one object describes the laws of one record or of fifty thousand.  A
 `LawPair` holds the law with the record and the law without it, and a `Provenance` that says which
 question the pair answers.  What is drawn from a law is decided by a `Key`.
@@ -9,8 +9,8 @@ question the pair answers.  What is drawn from a law is decided by a `Key`.
 from __future__ import annotations
 
 from leakscope._numerics.keys import Key
+from leakscope.laws.composition import compose
 from leakscope.laws.distributions import (
-    Bernoulli,
     Discrete,
     Empirical,
     Law,
@@ -27,7 +27,6 @@ from leakscope.laws.pair import Assumption, LawPair, Provenance, concatenate
 
 __all__ = [
     "Assumption",
-    "Bernoulli",
     "Discrete",
     "Empirical",
     "Key",
@@ -39,5 +38,6 @@ __all__ = [
     "Provenance",
     "ScalarLaw",
     "SpikeAndSlab",
+    "compose",
     "concatenate",
 ]

@@ -19,6 +19,8 @@ from leakscope._numerics.keys import Key
 from leakscope._numerics.special_functions import log_interval
 from leakscope.errors import InputError
 
+_COMPONENTS_AT_ONCE = 32
+
 
 class Law(ABC):
     """A batch of probability laws of what an attacker sees.
@@ -222,11 +224,28 @@ class NormalMixture(ScalarLaw):
 
     def log_density(self, x: npt.ArrayLike) -> FloatArray:
         """Log density at ``x``."""
-        z = (np.asarray(x, dtype=np.float64)[..., None] - self.means) / self.sigmas
+        x = np.asarray(x, dtype=np.float64)
         with np.errstate(divide="ignore"):
-            log_scale = np.log(self.weights) - np.log(self.sigmas)
-        terms = log_scale - 0.5 * z * z - 0.5 * np.log(2.0 * np.pi)
-        return np.asarray(special.logsumexp(terms, axis=-1))
+            peaks = np.log(self.weights) - np.log(self.sigmas) - 0.5 * np.log(2.0 * np.pi)
+        # components first, some at a time: long rows are computed faster
+        shape = (self.components, *(1,) * (x.ndim - len(self.batch_shape)), *self.batch_shape)
+        mean, sigma, peak = (
+            np.moveaxis(each, -1, 0).reshape(shape) for each in (self.means, self.sigmas, peaks)
+        )
+        total = np.full(np.broadcast_shapes(x.shape, self.batch_shape), -np.inf)
+        for start in range(0, self.components, _COMPONENTS_AT_ONCE):
+            some = slice(start, start + _COMPONENTS_AT_ONCE)
+            terms = x - mean[some]
+            terms /= sigma[some]
+            terms *= terms
+            terms *= -0.5
+            terms += peak[some]
+            highest = np.maximum(terms.max(axis=0), -1e300)
+            terms -= highest
+            with np.errstate(divide="ignore"):
+                part = np.log(np.exp(terms, out=terms).sum(axis=0)) + highest
+            total = part if start == 0 else np.logaddexp(total, part)
+        return np.asarray(total)
 
     def cdf(self, x: npt.ArrayLike) -> FloatArray:
         """Probability of an observation at or below ``x``."""
@@ -391,54 +410,6 @@ class SpikeAndSlab(ScalarLaw):
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Bernoulli(ScalarLaw):
-    """Laws that give 1 with ``probability`` and 0 otherwise.
-
-    Examples
-    --------
-    >>> from leakscope.laws import Bernoulli
-    >>> law = Bernoulli([0.25, 1.0])
-    >>> law.batch_shape
-    (2,)
-    >>> law.cdf(0.5)
-    array([0.75, 0.  ])
-    """
-
-    parameters = ("probability",)
-
-    probability: FloatArray
-
-    def __init__(self, probability: npt.ArrayLike) -> None:
-        probability = _parameter(probability, "Bernoulli", "probability")
-        _require(
-            probability,
-            lambda p: np.asarray((p >= 0.0) & (p <= 1.0)),
-            "Bernoulli",
-            "probability",
-            "between 0 and 1",
-        )
-        self._keep(probability=probability)
-
-    def sample(self, key: Key, size: int) -> FloatArray:
-        """Draw ``size`` observations of each law: shape ``batch_shape + (size,)``."""
-        drawn = key.generator().random((*self.batch_shape, size))
-        return np.asarray(drawn < self.probability[..., None], dtype=np.float64)
-
-    def log_density(self, x: npt.ArrayLike) -> FloatArray:
-        """Log mass at ``x``."""
-        x = np.asarray(x, dtype=np.float64)
-        mass = np.where(x == 1.0, self.probability, np.where(x == 0.0, 1.0 - self.probability, 0.0))
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(mass))
-
-    def cdf(self, x: npt.ArrayLike) -> FloatArray:
-        """Probability of an observation at or below ``x``."""
-        x = np.asarray(x, dtype=np.float64)
-        below = np.where(x < 1.0, 1.0 - self.probability, 1.0)
-        return np.asarray(np.where(x < 0.0, 0.0, below))
-
-
-@dataclass(frozen=True, eq=False, init=False)
 class Discrete(ScalarLaw):
     """Laws on few numbers; the last axis of both parameters runs over them.
 
@@ -468,6 +439,12 @@ class Discrete(ScalarLaw):
         if values.ndim == 0 or np.any(np.abs(probabilities.sum(axis=-1) - 1.0) > 1e-9):
             raise InputError("Discrete: the probabilities of a law must sum to one.")
         self._keep(values=values, probabilities=probabilities)
+
+    @classmethod
+    def of_label(cls, chance: npt.ArrayLike) -> Self:
+        """The laws of a label that is 1 with ``chance`` and 0 otherwise."""
+        one = np.asarray(chance, dtype=np.float64)
+        return cls([1.0, 0.0], np.stack([one, 1.0 - one], axis=-1))
 
     def sample(self, key: Key, size: int) -> FloatArray:
         """Draw ``size`` observations of each law: shape ``batch_shape + (size,)``."""

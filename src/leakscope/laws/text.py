@@ -11,7 +11,6 @@ from leakscope.laws.distributions import (
     MultivariateNormal,
     Normal,
     NormalMixture,
-    ScalarLaw,
     SpikeAndSlab,
 )
 
@@ -61,28 +60,6 @@ normal:MEAN,SIGMA.
         return _PARSERS[kind](rest)
     except InputError as error:
         raise InputError(f"{option}: {error}") from None
-
-
-def register(name: str, law: type[ScalarLaw]) -> None:
-    """Have a law of your own read as text: its name, and its parameters with commas between.
-
-    Examples
-    --------
-    >>> from leakscope.laws.text import parse_law, register
-    >>> from leakscope.laws import Bernoulli
-    >>> register("coin", Bernoulli)
-    >>> float(parse_law("coin:0.25").probability)
-    0.25
-    """
-    if not name.isidentifier() or (name in SYNTAX and name not in _REGISTERED):
-        raise InputError(f"a law needs a name of letters that is not taken, but it is {name!r}.")
-    count = len(law.parameters)
-    SYNTAX[name] = f"{name}:{','.join(parameter.upper() for parameter in law.parameters)}"
-    _PARSERS[name] = lambda rest: law(*_numbers(rest, count, name))
-    _REGISTERED.add(name)
-
-
-_REGISTERED: set[str] = set()
 
 
 def _mixture(rest: str) -> Law:

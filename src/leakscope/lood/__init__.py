@@ -1,11 +1,10 @@
 """Leave-one-out distinguishability under Gaussian processes (the paper **lood**).
 
 The laws of what the model says with and without a record: for all records at once
-(``all_records``, ``audit_features``, ``certified_records``, ``device_records``, ``disk_records``),
+(``all_records``, ``audit_features``, ``certified_records``, ``device_records``),
 for every group of a partition (``all_groups``), for any group at any queries (``distinguish``), for
 every record at every query (``influence``); and what surrounds them: how ranks move with the noise,
-how the noise may be chosen, where influence is greatest, and which added point changes most what is
-leaked about a record (``poisoning_point``).
+how the noise may be chosen, and where influence is greatest.
 """
 
 from leakscope.lood.activation_analysis import (
@@ -17,7 +16,6 @@ from leakscope.lood.activation_analysis import (
     lood_by_activation,
 )
 from leakscope.lood.dense import all_records
-from leakscope.lood.disk import disk_records
 from leakscope.lood.distinguish import Distinguishability, distinguish
 from leakscope.lood.features import audit_features
 from leakscope.lood.groups import all_groups
@@ -30,12 +28,6 @@ from leakscope.lood.mean_distance import (
 )
 from leakscope.lood.noise import choose_noise, noise_path, sweep_noise
 from leakscope.lood.nystrom import certified_records
-from leakscope.lood.poisoning import (
-    PoisonedRecord,
-    PoisoningPoint,
-    leakage_with_point,
-    poisoning_point,
-)
 from leakscope.lood.posterior import posterior
 from leakscope.lood.process import Process
 from leakscope.lood.query_search import QuerySearch, search_each, search_query
@@ -46,8 +38,6 @@ __all__ = [
     "Distinguishability",
     "Influence",
     "Initialisation",
-    "PoisonedRecord",
-    "PoisoningPoint",
     "Process",
     "QuerySearch",
     "SelfInfluence",
@@ -59,15 +49,12 @@ __all__ = [
     "choose_noise",
     "constant_approximation",
     "depth_decay",
-    "disk_records",
     "distinguish",
     "edge_of_chaos",
     "find_non_optimal_point",
     "influence",
-    "leakage_with_point",
     "lood_by_activation",
     "noise_path",
-    "poisoning_point",
     "posterior",
     "search_each",
     "search_query",

@@ -29,7 +29,7 @@ from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.kernels.kernel import Kernel
+from leakscope.kernels.kernel import Kernel, checked_kernel
 from leakscope.laws.distributions import MultivariateNormal, Normal
 from leakscope.laws.pair import Assumption, LawPair, Provenance
 from leakscope.lood.dense import ERROR_SHARE, factorise
@@ -233,7 +233,7 @@ def distinguish(
         f"the laws of {len(rows)} records at {number - len(rows) or 'their own'} queries",
         "ask fewer queries at a time, or leave records out of the dataset",
     )
-    resolved = kernel.resolved(rows)
+    resolved = checked_kernel(kernel, rows)
     matrix, targets = checked_problem(resolved(rows), y, noise_variance)
     group = checked_group(leave_out, len(matrix))
     if asked is not None and (asked.ndim != 2 or len(asked) == 0):

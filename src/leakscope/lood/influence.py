@@ -24,7 +24,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
-from leakscope.kernels.kernel import Kernel
+from leakscope.kernels.kernel import Kernel, checked_kernel
 from leakscope.laws.pair import Assumption, LawPair, Provenance
 from leakscope.lood.dense import ERROR_SHARE, all_records, factorise, probes
 from leakscope.lood.distinguish import ESTIMATE_MARGIN, apart
@@ -174,7 +174,7 @@ def influence(
         f"the influence of {count} records on {number} queries",
         "ask fewer queries at a time",
     )
-    resolved = kernel.resolved(rows)
+    resolved = checked_kernel(kernel, rows)
     matrix, targets = checked_problem(resolved(rows), y, noise_variance)
     laws = all_records(matrix, targets, noise_variance=noise_variance)
     m = laws.leverage / laws.variance_without

@@ -11,6 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
+from leakscope.kernels.kernel import ROUNDING
+
+# Records whose rows of a kernel matrix are compared with their columns.
+COMPARED = 64
 
 
 def require_real(values: ArrayLike, name: str) -> None:
@@ -101,6 +105,16 @@ def checked_problem(
     targets = checked_targets(y, len(matrix), "the kernel matrix")
     require_positive(noise_variance, "noise_variance")
     require_prior(np.diagonal(matrix))
+    # All entries of some records, against those of the other triangle, which is never read.
+    some = np.unique(np.linspace(0, len(matrix) - 1, COMPARED).astype(np.intp))
+    size = np.sqrt(np.diagonal(matrix))
+    wrong = np.abs(matrix[some] - matrix[:, some].T) > ROUNDING * np.outer(size[some], size)
+    if wrong.any():
+        place, column = np.argwhere(wrong)[0]
+        raise InputError(
+            f"the kernel matrix is not symmetric: records {some[place]} and {column} (counting "
+            "from 0) have another covariance the other way round."
+        )
     return matrix, targets
 
 

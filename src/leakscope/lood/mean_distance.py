@@ -44,7 +44,7 @@ from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.kernels.formulas import RBF
-from leakscope.kernels.kernel import Kernel
+from leakscope.kernels.kernel import Kernel, checked_kernel
 from leakscope.laws.pair import Assumption
 from leakscope.lood.dense import factorise
 from leakscope.lood.inputs import checked_targets, real_numbers, require_positive
@@ -390,7 +390,7 @@ def _train(X: ArrayLike, y: ArrayLike, kernel: Kernel, noise_variance: float) ->
         raise InputError(f"X must be records by features, but its shape is {rows.shape}.")
     targets = checked_targets(y, len(rows), "X")
     require_positive(noise_variance, "noise_variance")
-    resolved = kernel.resolved(rows)
+    resolved = checked_kernel(kernel, rows)
     outputs = targets.reshape(len(rows), -1)
     factor = factorise(resolved(rows), noise_variance, overwrite=True)
     weights = cholesky.solve(factor, outputs)

@@ -16,7 +16,7 @@ from leakscope._numerics.memory import require_memory
 from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
 from leakscope.kernels.formulas import RBF, Matern
-from leakscope.kernels.kernel import Kernel
+from leakscope.kernels.kernel import Kernel, checked_kernel
 from leakscope.lood.dense import all_records, factorise
 from leakscope.lood.features import audit_features, finite_features
 from leakscope.lood.groups import WholeInverse, all_groups
@@ -98,18 +98,13 @@ class Process:
         labels = np.arange(count) if self.groups is None else checked_groups(self.groups, count)
         if self.task not in ("regression", "classification"):
             raise InputError(f"task must be regression or classification, but it is {self.task!r}.")
-        if not isinstance(self.kernel, Kernel):
-            raise InputError(
-                "kernel must be one from leakscope.kernels, but it is a "
-                f"{type(self.kernel).__name__}."
-            )
         values = {
             "features": features,
             "targets": targets,
             "labels": labels,
             "groups": None if self.groups is None else labels,
             "given": self.kernel if self.given is None else self.given,
-            "kernel": self.kernel.resolved(features),
+            "kernel": checked_kernel(self.kernel, features),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)

@@ -63,7 +63,7 @@ from leakscope.laws.pair import Assumption, LawPair, Method, Provenance
 from leakscope.lood.inputs import Chosen, chosen_places
 from leakscope.measures.normal_divergence import kl_parts
 
-Route = Literal["dense", "features", "nystrom", "device", "disk"]
+Route = Literal["dense", "features", "nystrom", "device"]
 
 # Pairs measured at once; one of w coordinates takes about 350 w^2 bytes while it is measured, so
 # that there are fewer of them.

@@ -13,7 +13,7 @@ from leakscope.measures.accusation import (
     positive_predictive_value,
     tolerable_tpr,
 )
-from leakscope.measures.drawn_designs import ScoredAdvantage, scored_advantage, tabulated
+from leakscope.measures.drawn_designs import ScoredAdvantage, scored_advantage
 from leakscope.measures.empirical_estimates import advantage_of_log_ratios, binned_advantage
 from leakscope.measures.empirical_ranks import Estimate
 from leakscope.measures.normal_divergence import kl_parts, normal_kl_of_draws
@@ -58,7 +58,6 @@ __all__ = [
     "roc",
     "scored_advantage",
     "summary",
-    "tabulated",
     "tolerable_tpr",
     "tpr_at_fpr",
     "trade_off",

@@ -6,19 +6,13 @@ the region in which the attacker says "member" and the other half scores it, and
 change roles.  Each design's score is an unbiased draw of the advantage of a test that it had no
 part in choosing; the test itself falls short of the best only to second order, because at the
 region's edges both densities are equal.
-
-`tabulated` takes two densities that are known on nodes of a line only.  Their measures are convex
-in the laws, so that those of drawn densities are too large on average, and a test learnt on other
-draws and judged on these is too small on average (for KL, the Donsker-Varadhan bound with the
-learnt ratio).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -27,9 +21,8 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.laws.distributions import Normal, NormalMixture
 from leakscope.laws.pair import LawPair
+from leakscope.measures.densities import STEPS
 
-# Steps of a grid, in standard deviations, up to so many of them from a mean.
-_STEPS = ((3.0, 1.0 / 30.0), (9.0, 0.12))
 _LEVELS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 
 
@@ -92,55 +85,6 @@ def scored_advantage(
         return ScoredAdvantage(max(value, 0.0), _stderr(member - nonmember))
     spread = math.hypot(_stderr(member), _stderr(nonmember))
     return ScoredAdvantage(max(value, 0.0), spread)
-
-
-def scored_tpr(
-    pair: LawPair,
-    weights: FloatArray | None = None,
-    *,
-    fpr: Sequence[float],
-    designs: int | None = None,
-) -> dict[float, float]:
-    """TPR at each FPR of ``pair`` as one population: one threshold on the ratio for all its rows.
-
-    Arguments as for `scored_advantage`.  One half of the designs gives the ratio, cell by cell of
-    a line, and the other half the probabilities of the cells, and then the other way round.
-
-    Examples
-    --------
-    >>> from leakscope import linear
-    >>> from leakscope.measures.drawn_designs import scored_tpr
-    >>> pair = linear.law_pair(linear.GaussianDesign(100, 400, 3000, 1.0), draws=400)
-    >>> {level: round(value, 2) for level, value in scored_tpr(pair, fpr=[0.01]).items()}
-    {0.01: 0.14}
-    """
-    batch = int(np.prod(pair.batch_shape, dtype=int))
-    flat = pair.reshape(batch)
-    share = np.full(batch, 1.0 / batch) if weights is None else np.ravel(weights)
-    sides = [_side(law, designs) for law in (flat.member, flat.nonmember)]
-    halves = [side.half(True) for side in sides]
-    # (half, side, cell), row after row
-    cells = []
-    for row in range(batch):
-        laws = [[two[half].row(row) for two in halves] for half in (0, 1)]
-        x = _grid([*laws[0], *laws[1]])
-        cells.append(share[row] * np.array([[_cells(law, x) for law in two] for two in laws]))
-    mass = np.concatenate(cells, axis=-1)
-    total = dict.fromkeys((float(level) for level in fpr), 0.0)
-    for learnt, (member, nonmember) in zip(mass, mass[::-1], strict=True):
-        score = np.log(np.maximum(learnt[0], _TINY)) - np.log(np.maximum(learnt[1], _TINY))
-        order = np.argsort(-score, kind="stable")
-        rates = [np.concatenate([[0.0], np.cumsum(one[order])]) for one in (nonmember, member)]
-        for level in total:
-            total[level] += 0.5 * float(np.interp(level, rates[0], rates[1]))
-    return total
-
-
-def _cells(law: tuple[FloatArray, FloatArray, FloatArray], x: FloatArray) -> FloatArray:
-    """The law's probabilities of the cells between the points ``x`` and beyond them."""
-    means, sigmas, weights = law
-    below = special.ndtr((x[:, None] - means) / sigmas) @ weights
-    return np.diff(np.concatenate([[0.0], below, [weights.sum()]]))
 
 
 def _stderr(scores: FloatArray) -> float:
@@ -226,30 +170,14 @@ def _region(laws: list[tuple[FloatArray, FloatArray, FloatArray]]) -> FloatArray
 
 
 def _grid(laws: list[tuple[FloatArray, FloatArray, FloatArray]]) -> FloatArray:
-    """Points as close together as the narrowest component near them asks for.
-
-    Components at a few levels of the standard deviation stand for the others.  What several ask
-    for is not added up: twenty that are alike need no more points than one.
-    """
-    means, sigmas = np.concatenate(
-        [
-            [means[order], sigmas[order]]
-            for means, sigmas, _ in laws
-            for order in [np.argsort(sigmas)[np.round(_LEVELS * (sigmas.size - 1)).astype(int)]]
-        ],
-        axis=1,
-    )
-    reach = np.array([far for far, _ in _STEPS])[:, None] * sigmas
-    ends = np.unique([means - reach, means + reach])
-    middle = 0.5 * (ends[1:] + ends[:-1])
-    wanted = np.where(
-        np.abs(middle[:, None, None] - means) < reach,
-        1.0 / (np.array([step for _, step in _STEPS])[:, None] * sigmas),
-        0.0,
-    )
-    counted = np.concatenate([[0.0], np.cumsum(wanted.max(axis=(1, 2)) * np.diff(ends))])
-    whole = np.linspace(0.0, counted[-1], math.ceil(counted[-1]) + 1)
-    return np.unique(np.interp(whole, counted, ends))
+    """Points around components at a few levels of the standard deviation, which stand for all."""
+    ends = []
+    for means, sigmas, _ in laws:
+        some = np.argsort(sigmas)[np.round(_LEVELS * (sigmas.size - 1)).astype(int)]
+        ends.append((means[some, None] + sigmas[some, None] * STEPS).ravel())
+    x = np.unique(np.concatenate(ends))
+    # an edge of the region is found by a straight line between two points
+    return np.sort(np.concatenate([x, 0.5 * (x[1:] + x[:-1])]))
 
 
 def _density(law: tuple[FloatArray, FloatArray, FloatArray], x: FloatArray) -> FloatArray:
@@ -264,90 +192,3 @@ def _mass(means: FloatArray, sigmas: FloatArray, edges: FloatArray) -> FloatArra
     for low, high in edges.T:
         total += special.ndtr((high - means) / sigmas) - special.ndtr((low - means) / sigmas)
     return total
-
-
-Densities = tuple[FloatArray, FloatArray]
-TabulatedMeasure = Literal["advantage", "auc", "kl", "kl_reverse"]
-_TINY = 1e-300
-
-
-def tabulated(
-    measure: TabulatedMeasure,
-    weights: FloatArray,
-    densities: Densities,
-    learnt: Densities | None = None,
-) -> float:
-    """A measure of two densities on nodes, by the best test or by one that was learnt elsewhere.
-
-    Parameters
-    ----------
-    measure
-        ``"advantage"``, ``"auc"``, ``"kl"`` (nonmember from member) or ``"kl_reverse"``.
-    weights
-        (N,) the nodes' quadrature weights.
-    densities
-        Member's and nonmember's, (N,) each.
-    learnt
-        Two other densities whose ratio is the test, to be judged by ``densities``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.measures import tabulated
-    >>> x = np.linspace(-10.0, 10.0, 2001)
-    >>> one, zero = (np.exp(-0.5 * (x - m) ** 2) / np.sqrt(2.0 * np.pi) for m in (1.0, 0.0))
-    >>> [round(tabulated(name, np.gradient(x), (one, zero)), 4) for name in ("advantage", "kl")]
-    [0.3829, 0.5]
-    """
-    if measure not in get_args(TabulatedMeasure):
-        raise InputError(
-            f"tabulated: measure must be one of {', '.join(get_args(TabulatedMeasure))}, "
-            f"not {measure!r}."
-        )
-    return _MEASURES[measure](weights, *densities, learnt)
-
-
-def _advantage(
-    w: FloatArray, member: FloatArray, nonmember: FloatArray, learnt: Densities | None = None
-) -> float:
-    one, zero = learnt or (member, nonmember)
-    return float(0.5 * np.sum(w * np.sign(one - zero) * (member - nonmember)))
-
-
-def _auc(
-    w: FloatArray, member: FloatArray, nonmember: FloatArray, learnt: Densities | None = None
-) -> float:
-    order = np.argsort(_log_ratio(learnt or (member, nonmember)), kind="stable")
-    one, zero = (w * member)[order], (w * nonmember)[order]
-    below = np.cumsum(zero) - 0.5 * zero
-    return float(np.sum(one * below) / (one.sum() * zero.sum()))
-
-
-def _kl(
-    w: FloatArray, member: FloatArray, nonmember: FloatArray, learnt: Densities | None = None
-) -> float:
-    """KL(nonmember || member); with a learnt ratio T, E_0[T] - log E_1[exp T]."""
-    if learnt is None:
-        return float(np.sum(w * nonmember * -_log_ratio((member, nonmember))))
-    score = -_log_ratio(learnt)
-    mass = np.sum(w * member * np.exp(np.minimum(score, 600.0)))
-    return float(np.sum(w * nonmember * score) - np.log(mass))
-
-
-def _kl_reverse(
-    w: FloatArray, member: FloatArray, nonmember: FloatArray, learnt: Densities | None = None
-) -> float:
-    turned = None if learnt is None else (learnt[1], learnt[0])
-    return _kl(w, nonmember, member, turned)
-
-
-def _log_ratio(pair: Densities) -> FloatArray:
-    return np.asarray(np.log(np.maximum(pair[0], _TINY)) - np.log(np.maximum(pair[1], _TINY)))
-
-
-_MEASURES: dict[str, Callable[..., float]] = {
-    "advantage": _advantage,
-    "auc": _auc,
-    "kl": _kl,
-    "kl_reverse": _kl_reverse,
-}

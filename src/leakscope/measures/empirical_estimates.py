@@ -20,8 +20,8 @@ from scipy import special
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
-from leakscope.measures.dispatch import AnyDirection, directions_of
 from leakscope.measures.empirical_ranks import (
+    AnyDirection,
     Estimate,
     Integers,
     Ranks,
@@ -32,6 +32,7 @@ from leakscope.measures.empirical_ranks import (
     check_confidence,
     check_levels,
     count_above,
+    directions_of,
     dkw,
     dkw_sum,
     held_out,

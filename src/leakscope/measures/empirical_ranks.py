@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,25 @@ from scipy import special
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
+
+Direction = Literal["nonmember_to_member", "member_to_nonmember"]
+AnyDirection = Literal["nonmember_to_member", "member_to_nonmember", "both"]
+
+_DIRECTIONS: dict[str, tuple[Direction, ...]] = {
+    "member_to_nonmember": ("member_to_nonmember",),
+    "nonmember_to_member": ("nonmember_to_member",),
+    "both": ("member_to_nonmember", "nonmember_to_member"),
+}
+
+
+def directions_of(direction: str) -> tuple[Direction, ...]:
+    """The one direction, or both."""
+    if direction not in _DIRECTIONS:
+        raise InputError(
+            "direction must be member_to_nonmember, nonmember_to_member or both, "
+            f"but it is {direction!r}."
+        )
+    return _DIRECTIONS[direction]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,19 +18,12 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.json_numbers import plain
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
+from leakscope.laws.distributions import Empirical, SpikeAndSlab
 from leakscope.laws.pair import LawPair, Provenance
 from leakscope.measures import empirical_estimates, empirical_kl
-from leakscope.measures.dispatch import (
-    AnyDirection,
-    Direction,
-    as_levels,
-    directions_of,
-    is_empirical,
-    oriented,
-    over_pairs,
-    samples,
-)
-from leakscope.measures.empirical_ranks import Estimate
+from leakscope.measures.empirical_ranks import AnyDirection, Direction, Estimate, directions_of
+from leakscope.measures.engines import over_pairs
+from leakscope.measures.normal_divergence import jeffreys_of_spikes
 from leakscope.measures.ratio import Ratio
 from leakscope.settings.measure import MEASURE_DEFAULTS
 
@@ -63,7 +56,7 @@ def overlap(pair: LawPair) -> FloatArray:
     """One minus the advantage, with its own digits when the advantage is nearly one."""
     if is_empirical(pair):
         raise InputError("overlap: samples cannot show an overlap near zero; use advantage.")
-    return over_pairs(pair, lambda ratio: np.exp(ratio.log_overlap()))
+    return over_pairs(pair, lambda ratio: ratio.overlap())
 
 
 def kl(
@@ -86,7 +79,7 @@ def kl(
     >>> round(float(kl(pair)), 6), round(float(kl(pair, "member_to_nonmember")), 6)
     (0.318147, 0.806853)
     """
-    turned = oriented(pair, direction)
+    turned = _oriented(pair, direction)
     if is_empirical(pair):
         return empirical_kl.kl(*samples(pair), direction, confidence, as_key(random_state))
     return over_pairs(turned, lambda ratio: ratio.renyi(1.0))
@@ -99,6 +92,11 @@ def jeffreys(pair: LawPair) -> FloatArray:
     """
     if is_empirical(pair):
         raise InputError("jeffreys: for scores add the estimates of kl in both directions.")
+    member, nonmember = pair.member, pair.nonmember
+    if isinstance(member, SpikeAndSlab) and isinstance(nonmember, SpikeAndSlab):
+        alike = (member.sigma == nonmember.sigma) & (member.threshold == nonmember.threshold)
+        if alike.all():
+            return jeffreys_of_spikes(member, nonmember)
     return over_pairs(pair, lambda ratio: ratio.jeffreys())
 
 
@@ -119,7 +117,7 @@ def renyi(pair: LawPair, order: float, direction: Direction = "nonmember_to_memb
         raise InputError(f"renyi: the order must be above zero, but it is {order!r}.")
     if is_empirical(pair):
         raise InputError("renyi: it cannot be estimated from scores; use kl or advantage.")
-    return over_pairs(oriented(pair, direction), lambda ratio: ratio.renyi(float(order)))
+    return over_pairs(_oriented(pair, direction), lambda ratio: ratio.renyi(float(order)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,10 +212,8 @@ def _best_test(
     pair: LawPair, fpr: FloatArray, shape: tuple[int, ...], which: Literal[0, 1]
 ) -> FloatArray:
     """TPR (0) or FNR (1) of the best test at each FPR."""
-    with np.errstate(divide="ignore"):
-        log_fpr = np.log(fpr)[None, :]
-    flat = over_pairs(pair, lambda ratio: np.exp(ratio.tpr_at(log_fpr)[which]), (fpr.size,))
-    return np.asarray(flat.reshape((*pair.batch_shape, *shape)))
+    flat = over_pairs(pair, lambda ratio: ratio.tpr_at(fpr)[which], (fpr.size,))
+    return flat.reshape((*pair.batch_shape, *shape))
 
 
 def roc(
@@ -269,18 +265,7 @@ def epsilon_at_delta(
             *samples(pair), levels, confidence, as_key(random_state), direction=direction
         )
         return found.reshape((*pair.batch_shape, *shape))
-    with np.errstate(divide="ignore"):
-        log_delta = np.log(levels)[None, :]
-
-    def measure(ratio: Ratio) -> FloatArray:
-        # without any delta the largest likelihood ratio counts
-        usual = ratio.epsilon_at(np.where(np.isneginf(log_delta), -1.0, log_delta))
-        if np.isneginf(log_delta).any():
-            pure = np.maximum(ratio.renyi(np.inf), 0.0)[:, None]
-            usual = np.where(np.isneginf(log_delta), pure, usual)
-        return usual
-
-    return _larger(pair, measure, directions, levels.size, shape)
+    return _larger(pair, lambda ratio: ratio.epsilon_at(levels), directions, levels.size, shape)
 
 
 def delta_at_epsilon(
@@ -311,11 +296,7 @@ def delta_at_epsilon(
         )
         return found.reshape((*pair.batch_shape, *shape))
 
-    def measure(ratio: Ratio) -> FloatArray:
-        whole = np.broadcast_to(levels, (ratio.size, levels.size)).copy()
-        return np.exp(ratio.log_excess(whole))
-
-    return _larger(pair, measure, directions, levels.size, shape)
+    return _larger(pair, lambda ratio: ratio.delta_at(levels), directions, levels.size, shape)
 
 
 def _larger(
@@ -346,14 +327,11 @@ def table_measures(
     levels = as_levels(fpr, "fpr", 0.0, 1.0, "a fraction between 0 and 1")[0]
     if is_empirical(pair):
         raise InputError("table_measures: of samples every measure is an estimate.")
-    with np.errstate(divide="ignore"):
-        log_fpr = np.log(levels)[None, :]
     names = ("advantage", "kl_reverse", "kl", "auc")
 
     def measure(ratio: Ratio) -> FloatArray:
-        # the reverse takes over what the ratio has worked out by then
         found = [ratio.advantage(), ratio.renyi(1.0), ratio.reversed().renyi(1.0), ratio.auc()]
-        return np.column_stack([*found, np.exp(ratio.tpr_at(log_fpr)[0])])
+        return np.column_stack([*found, ratio.tpr_at(levels)[0]])
 
     columns = np.moveaxis(over_pairs(pair, measure, (len(names) + levels.size,)), -1, 0)
     return (
@@ -464,24 +442,22 @@ def summary(
             pair, fpr_levels, delta_levels, epsilon_levels, confidence, as_key(random_state)
         )
     orders = [float(a) for a in order]
-    with np.errstate(divide="ignore"):
-        log_fpr, log_delta = np.log(fpr_levels)[None, :], np.log(delta_levels)[None, :]
 
     def measure(ratio: Ratio) -> FloatArray:
         back = ratio.reversed()
-        levels = np.broadcast_to(epsilon_levels, (ratio.size, epsilon_levels.size)).copy()
-        columns = [
-            ratio.advantage()[:, None],
-            np.exp(ratio.log_overlap())[:, None],
-            back.renyi(1.0)[:, None],
-            ratio.renyi(1.0)[:, None],
-            ratio.auc()[:, None],
-            *(back.renyi(a)[:, None] for a in orders),
-            np.exp(ratio.tpr_at(log_fpr)[0]),
-            np.maximum(ratio.epsilon_at(log_delta), back.epsilon_at(log_delta)),
-            np.exp(np.maximum(ratio.log_excess(levels), back.log_excess(levels))),
+        scalars = [
+            ratio.advantage(),
+            ratio.overlap(),
+            back.renyi(1.0),
+            ratio.renyi(1.0),
+            ratio.auc(),
+            *(back.renyi(a) for a in orders),
         ]
-        return np.concatenate(columns, axis=-1)
+        larger = [
+            np.maximum(ratio.epsilon_at(delta_levels), back.epsilon_at(delta_levels)),
+            np.maximum(ratio.delta_at(epsilon_levels), back.delta_at(epsilon_levels)),
+        ]
+        return np.column_stack([*scalars, ratio.tpr_at(fpr_levels)[0], *larger])
 
     count = 5 + len(orders) + fpr_levels.size + delta_levels.size + epsilon_levels.size
     table = np.moveaxis(over_pairs(pair, measure, (count,)), -1, 0)
@@ -537,3 +513,40 @@ def _estimated(
         provenance=pair.provenance,
         estimates=found,
     )
+
+
+def _oriented(pair: LawPair, direction: Direction) -> LawPair:
+    """The pair turned so that its member law is the first law of ``direction``."""
+    if direction not in get_args(Direction):
+        raise InputError(
+            "direction must be nonmember_to_member or member_to_nonmember, "
+            f"but it is {direction!r}."
+        )
+    return pair if direction == "member_to_nonmember" else pair.swapped()
+
+
+def as_levels(
+    value: npt.ArrayLike, name: str, low: float, high: float, wanted: str
+) -> tuple[FloatArray, tuple[int, ...]]:
+    """Check a number or an array of levels (an FPR, a delta); return it flat and its shape."""
+    try:
+        levels = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number or an array of numbers.") from None
+    bad = ~((levels >= low) & (levels <= high))
+    if bad.any():
+        raise InputError(f"{name} must be {wanted}, but it is {float(levels[bad][0])!r}.")
+    return levels.ravel(), levels.shape
+
+
+def is_empirical(pair: LawPair) -> bool:
+    """Whether the pair is of samples, whose measures are estimates."""
+    return isinstance(pair.member, Empirical)
+
+
+def samples(pair: LawPair) -> tuple[FloatArray, FloatArray]:
+    """The member and nonmember samples of an empirical pair."""
+    member, nonmember = pair.member, pair.nonmember
+    if not isinstance(member, Empirical) or not isinstance(nonmember, Empirical):
+        raise InputError("This measure needs a pair of Empirical laws.")
+    return member.samples, nonmember.samples

@@ -16,7 +16,13 @@ from leakscope.data.arrays import read_arrays, read_scores
 from leakscope.data.columns import column_name, numbers, require_present, shown
 from leakscope.data.tables import read_table, table_from_frame
 from leakscope.errors import InputError
-from leakscope.fitted.few_models import COUNTED, FACTOR, NEAR, FewModels, few_models
+from leakscope.fitted.few_models import (
+    COUNTED,
+    FACTOR,
+    NEAR,
+    FewModels,
+    few_models,
+)
 from leakscope.laws.distributions import Empirical, Law
 from leakscope.laws.pair import LawPair, Provenance
 from leakscope.laws.text import parse_law
@@ -32,7 +38,6 @@ from leakscope.results.measurement import (
     measured_records,
 )
 from leakscope.settings.measure import CanarySettings, MeasureSettings
-from leakscope.settings.plugins import plugged
 from leakscope.settings.setting import validated
 
 Side = Law | ArrayLike | str | Path
@@ -169,67 +174,6 @@ def _told(side: Side) -> Any:
     if isinstance(side, (Law, Empirical)):
         return type(side).__name__
     return f"{np.size(np.asarray(side))} scores"
-
-
-def measure_attack(
-    path: str | Path,
-    attack: str,
-    *,
-    fpr: Sequence[float] | None = None,
-    delta: Sequence[float] | None = None,
-    confidence: float | None = None,
-    seed: int | None = None,
-) -> Measurement:
-    """What an attack that another package brings gets out of the first of a few models.
-
-    The attack is called with that model's answers (records,), and with the answers and the
-    ``trained_on`` of the other models, both (models - 1, records), which are the attacker's own; it
-    returns a score for every record, higher for member.
-
-    Parameters
-    ----------
-    path
-        As of `measure_logits`.
-    attack
-        A name in the entry points ``leakscope.attacks`` (docs/howto/plugins.md).
-    fpr, delta, confidence, seed
-        As of `measure`.
-    """
-    brought = plugged("leakscope.attacks")
-    if attack not in brought:
-        known = f"they bring {', '.join(brought)}" if brought else "they bring none"
-        raise InputError(f"no installed package brings an attack called {attack!r}; {known}.")
-    answers, trained_on = _models(path)
-    if answers.ndim != 2 or trained_on.shape != answers.shape or len(answers) < 2:
-        raise InputError(
-            f"{path}: log_odds and trained_on must both be models x records, with two models or "
-            f"more, but they have the shapes {answers.shape} and {trained_on.shape}."
-        )
-    if answers.dtype.kind not in "fiu" or trained_on.dtype != np.bool_:
-        raise InputError(f"{path}: log_odds must hold numbers, and trained_on true or false.")
-    inside = trained_on[0]
-    if inside.all() or not inside.any():
-        raise InputError(
-            f"{path}: the first model, which is attacked, must have been trained on some of the "
-            f"records and not on others, but it was on {int(inside.sum())} of {inside.size}."
-        )
-    try:
-        scores = np.asarray(brought[attack](answers[0], answers[1:], trained_on[1:]), np.float64)
-    except Exception as error:
-        reason = (str(error).splitlines() or [""])[0].rstrip(".")
-        raise InputError(
-            f"the attack {attack!r} failed ({type(error).__name__}: {reason})."
-        ) from error
-    if scores.shape != inside.shape:
-        raise InputError(
-            f"the attack {attack!r} must give one score for each of {inside.size} records, but "
-            f"what it gave has the shape {scores.shape}."
-        )
-    found = measure(
-        scores[inside], scores[~inside], fpr=fpr, delta=delta, confidence=confidence, seed=seed
-    )
-    told = {"logits": str(path), "attack": attack, **found.settings}
-    return found.model_copy(update={"settings": told})
 
 
 def measure_logits(

@@ -12,7 +12,6 @@ import numpy as np
 
 from leakscope import __version__, lasso, measures
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.keys import Key
 from leakscope.data.datasets import Dataset
 from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
@@ -25,7 +24,6 @@ from leakscope.lasso.setting import (
     LassoSetting,
     provenance_of,
 )
-from leakscope.lasso.simulated import SimulatedLasso
 from leakscope.lasso.stability import stability_ratio
 from leakscope.lasso.state_evolution import unstable_sentence
 from leakscope.laws.distributions import Normal
@@ -42,13 +40,10 @@ from leakscope.results.plan import LassoCurve, LassoPlan
 from leakscope.settings.advise import TARGET_DELTA
 from leakscope.settings.plan import (
     LASSO_PLAN_DEFAULTS,
-    LassoDivergence,
     LassoKnob,
     LassoMechanism,
     LassoNoise,
 )
-
-_NOISES = 8
 
 # From this share of the noise that it can bear on, a mean over datasets of some hundred
 # coefficients is above the limit by 5% or more (benchmarks/lasso_near_edge.py).
@@ -58,19 +53,14 @@ _NEAR_EDGE = 0.7
 def plan_lasso(
     setting: LassoSetting,
     *,
-    pairs: int = 0,
-    coefficients: int = LASSO_PLAN_DEFAULTS.coefficients,
     delta: Sequence[float] = LASSO_PLAN_DEFAULTS.delta,
     fpr: Sequence[float] = LASSO_PLAN_DEFAULTS.fpr,
     optimize: bool = False,
-    divergence: LassoDivergence = LASSO_PLAN_DEFAULTS.divergence,
-    target_kl: float | None = None,
     target_error: float | None = None,
     target_advantage: float | None = None,
     target_epsilon: float | None = None,
     curve: LassoKnob | Mapping[LassoKnob, Sequence[float]] | None = None,
     data: DataFit | None = None,
-    random_state: int | np.random.Generator | Key | None = None,
 ) -> LassoPlan:
     """How much a private LASSO of this setting gives away about a typical record, and its errors.
 
@@ -81,24 +71,15 @@ def plan_lasso(
     ----------
     setting
         One setting.  Beyond the stability edge the answer is ``stable`` false, with advice.
-    pairs
-        Neighbouring pairs of datasets to simulate for the joint divergence; 0 for none.  About 20
-        pairs share a dataset; 400 bring the standard error to about 5%.
-    coefficients
-        p of the simulated datasets.
     delta
         At which the average epsilon is given.
     fpr
         False-positive rates at which the true-positive rate is given.
     optimize
         Find the noise nearest to the origin of (error, divergence), and the whole curve.
-    divergence
-        Of the optimum and the targets: ``joint``, ``component_wise`` or ``printed`` (Eqs. 63-64 as
-        they stand).
-    target_kl, target_error
-        Find lambda, noise and mechanism with the least error at this KL or less, or with the least
-        KL at this error or less.  Each answer says whether it does better than the zero vector,
-        which gives nothing away.
+    target_error
+        Find lambda, noise and mechanism with the least joint KL at this error or less.  Each answer
+        says whether it does better than the zero vector, which gives nothing away.
     target_advantage, target_epsilon
         The same with the least error at this advantage, or at this average epsilon at the smallest
         ``delta``, or less.  One target can be asked for.
@@ -108,8 +89,6 @@ def plan_lasso(
     data
         What the setting was read off (`leakscope.lasso.fit_data_model`): its assumptions are told
         beside the plan's own, and those that fail are warned of.
-    random_state
-        Of the simulated pairs.
 
     Returns
     -------
@@ -135,10 +114,7 @@ above 0.319, or sigma_eta below 0.2822.'
     start = time.perf_counter()
     if setting.shape != ():
         raise InputError("plan_lasso takes one setting; lasso_trade_off takes many noises.")
-    if pairs < 0:
-        raise InputError(f"pairs must be zero or above, but it is {pairs}.")
     targets = {
-        "kl": target_kl,
         "error": target_error,
         "advantage": target_advantage,
         "epsilon": target_epsilon,
@@ -157,22 +133,17 @@ above 0.319, or sigma_eta below 0.2822.'
             "set one of them above 0."
         )
     found = _measured(setting, delta, fpr)
-    simulated = None
-    if found["stable"] and pairs > 0:
-        simulated = _simulated(setting, pairs, coefficients, random_state)
     if optimize:
-        best = optimal_noise(setting, divergence=divergence)
+        best = optimal_noise(setting)
         found["sigma_eta_opt"], found["optimum"] = best.sigma_eta, best
         found["curve"] = lasso_trade_off(setting).to_dict()
     if any(value is not None for value in targets.values()):
         found["targets"] = best_lasso(
             setting,
-            kl_at_most=target_kl,
             error_at_most=target_error,
             advantage_at_most=target_advantage,
             epsilon_at_most=target_epsilon,
             delta=min(delta),
-            divergence=divergence,
         )
     if curve is not None:
         found["curves"] = _curves(setting, curve)
@@ -181,7 +152,6 @@ above 0.319, or sigma_eta below 0.2822.'
         leakscope_version=__version__,
         settings={
             **told,
-            "seed": random_state if isinstance(random_state, int) else None,
             **({} if data is None else {"data_scale": data.scale, "data_lam": data.lam}),
         },
         timing={"plan": time.perf_counter() - start},
@@ -194,9 +164,6 @@ above 0.319, or sigma_eta below 0.2822.'
         guarantee=NOT_A_GUARANTEE,
         zero_vector_error=zero_vector_error(setting),
         worst_case_epsilon=None,
-        simulated=None if simulated is None else simulated.to_dict(),
-        joint_onavg_kl=None if simulated is None else simulated.joint_kl.value,
-        joint_onavg_kl_stderr=None if simulated is None else simulated.joint_kl.stderr,
         **found,
     )
 
@@ -208,7 +175,6 @@ def plan_lasso_of(
     lam: float | None = None,
     mechanism: LassoMechanism = MECHANISM,
     noise: LassoNoise = NOISE,
-    random_state: int | np.random.Generator | Key | None = None,
     **asked: Any,
 ) -> LassoPlan:
     """A plan whose alpha, rho, sigma_xi and signal are estimated from a table.
@@ -223,9 +189,9 @@ def plan_lasso_of(
         )
     scaled = prepare(dataset)
     features = scaled.features - scaled.features.mean(axis=0)
-    found = lasso.fit_data_model(features, scaled.target, random_state=random_state)
+    found = lasso.fit_data_model(features, scaled.target, random_state=0)
     setting = found.setting(sigma_eta, lam=lam, mechanism=mechanism, noise=noise)
-    return plan_lasso(setting, data=found, random_state=random_state, **asked)
+    return plan_lasso(setting, data=found, **asked)
 
 
 def _warnings(setting: LassoSetting, found: dict[str, Any]) -> list[str]:
@@ -381,24 +347,6 @@ def _tpr(pair: LawPair | None, fpr: float) -> float:
 
 def _number(value: FloatArray | measures.Estimate) -> float:
     return float(np.asarray(value))
-
-
-def _simulated(
-    setting: LassoSetting,
-    pairs: int,
-    coefficients: int,
-    random_state: int | np.random.Generator | Key | None,
-) -> SimulatedLasso:
-    # 20 pairs a dataset, but never fewer than 4 datasets for a standard error
-    each = max(1, min(20, pairs // 4))
-    return lasso.simulate_lasso(
-        setting,
-        coefficients=coefficients,
-        datasets=max(2, -(-pairs // each)),
-        noises=_NOISES,
-        neighbours=each,
-        random_state=random_state,
-    )
 
 
 @dataclass(frozen=True)

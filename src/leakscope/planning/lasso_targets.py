@@ -8,12 +8,14 @@ brackets the roots, because under objective perturbation neither error nor diver
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
+from scipy.optimize import elementwise
 
 from leakscope import lasso, measures
 from leakscope._numerics.arrays import FloatArray
@@ -22,14 +24,14 @@ from leakscope.errors import InputError
 from leakscope.lasso.onaverage_kl import onavg_kl_with_slope
 from leakscope.lasso.setting import NOT_A_GUARANTEE, LassoSetting
 from leakscope.lasso.state_evolution import Parameter, fixed_point_derivative
-from leakscope.measures.ratio import Bracket, Function, shrink_bracket
 from leakscope.results.plan import LassoChoice
 from leakscope.settings.advise import TARGET_DELTA
-from leakscope.settings.plan import LASSO_PLAN_DEFAULTS, LassoDivergence, LassoMechanism
+from leakscope.settings.plan import LassoDivergence, LassoMechanism
 
 Goal = Literal["nearest_to_origin", "least_error", "least_kl"]
 Measure = Literal["kl", "advantage", "epsilon"]
 IntArray = NDArray[np.intp]
+Function = Callable[[FloatArray, IntArray], FloatArray]
 
 _LEVELS = 80
 # Of measures that have no slope and cost milliseconds each.
@@ -126,9 +128,7 @@ def lasso_trade_off(
     )
 
 
-def optimal_noise(
-    setting: LassoSetting, *, divergence: LassoDivergence = LASSO_PLAN_DEFAULTS.divergence
-) -> LassoChoice:
+def optimal_noise(setting: LassoSetting, *, divergence: LassoDivergence = "joint") -> LassoChoice:
     """The noise whose (error, divergence) is nearest to the origin: the paper's definition.
 
     The joint divergence is the default; the paper's own figures have ``"printed"``.
@@ -162,7 +162,7 @@ def least_error(
     setting: LassoSetting,
     kl_at_most: float,
     *,
-    divergence: LassoDivergence = LASSO_PLAN_DEFAULTS.divergence,
+    divergence: LassoDivergence = "joint",
 ) -> LassoChoice:
     """The noise with the least error among those whose divergence is at most ``kl_at_most``."""
     _positive(kl_at_most, "kl_at_most")
@@ -173,7 +173,7 @@ def least_kl(
     setting: LassoSetting,
     error_at_most: float,
     *,
-    divergence: LassoDivergence = LASSO_PLAN_DEFAULTS.divergence,
+    divergence: LassoDivergence = "joint",
 ) -> LassoChoice:
     """The noise with the least divergence among those whose error is at most ``error_at_most``."""
     _positive(error_at_most, "error_at_most")
@@ -188,7 +188,7 @@ def best_lasso(
     advantage_at_most: float | None = None,
     epsilon_at_most: float | None = None,
     delta: float = TARGET_DELTA,
-    divergence: LassoDivergence = LASSO_PLAN_DEFAULTS.divergence,
+    divergence: LassoDivergence = "joint",
     mechanisms: tuple[LassoMechanism, ...] = ("objective", "output"),
 ) -> tuple[LassoChoice, ...]:
     """Which mechanism and which lambda: the best of each mechanism, the better one first.
@@ -376,16 +376,22 @@ def _roots(
     # it falls, and is one or less at both ends
     sign = np.sign(ends[0]) / np.maximum(*np.abs(ends))
     logs = np.log(levels)
+    if not rows.size:
+        return rows, logs[rows, at]
 
-    def falling(x: FloatArray, which: IntArray) -> FloatArray:
-        return np.asarray(sign[which] * function(np.exp(x), rows[which]))
+    def scaled(x: FloatArray, row: IntArray, times: FloatArray) -> FloatArray:
+        return np.asarray(times * function(np.exp(x), row))
 
-    bracket = Bracket(logs[rows, at], logs[rows, at + 1], sign * ends[0], sign * ends[1])
-    closed = shrink_bracket(
-        falling, bracket, f_tolerance=1e-13, x_tolerance=1e-13, x_absolute=1e-13
+    found = elementwise.find_root(
+        scaled,
+        (logs[rows, at], logs[rows, at + 1]),
+        args=(rows, sign),
+        tolerances={"fatol": 1e-13, "xatol": 1e-13, "xrtol": 1e-13},
     )
-    nearer = np.abs(closed.f_low) < np.abs(closed.f_high)
-    return rows, np.exp(np.where(nearer, closed.low, closed.high))
+    # a root next to a level, where it is zero but for rounding, may have no sign change left
+    nearer = np.abs(ends[0]) < np.abs(ends[1])
+    level = np.where(nearer, logs[rows, at], logs[rows, at + 1])
+    return rows, np.exp(np.where(found.success, found.x, level))
 
 
 class CurvePoint(NamedTuple):

@@ -26,9 +26,7 @@ from leakscope.planning.linear_advantages import (
     mean_advantage,
     record_nodes,
 )
-from leakscope.planning.linear_defences import compared_defences
 from leakscope.planning.reachable import LARGEST, MOST_RIDGE, require_reachable
-from leakscope.planning.real_attackers import real_attackers
 from leakscope.results.plan import LinearCurve, LinearPlan, LinearTarget
 from leakscope.settings.plan import (
     LINEAR_PLAN_DEFAULTS,
@@ -72,9 +70,6 @@ def plan_linear(
     attacker: LinearAttacker = LINEAR_PLAN_DEFAULTS.attacker,
     curve: CurveName | Mapping[CurveName, Sequence[float]] | None = None,
     records: int = LINEAR_PLAN_DEFAULTS.records,
-    attacker_models: Sequence[int] = LINEAR_PLAN_DEFAULTS.attacker_models,
-    attacker_sigma: float | None = None,
-    defences: bool = False,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> LinearPlan:
     """How much a linear model of this design gives away about a typical record, and its error.
@@ -106,12 +101,6 @@ def plan_linear(
         the settings wanted.
     records
         Of another world: records drawn, over which everything is averaged.
-    attacker_models, attacker_sigma
-        What real attackers get: LiRA with so many shadow models, one who believes another sigma,
-        and one threshold for all (:mod:`leakscope.planning.real_attackers`).
-    defences
-        Also ridge, early stopping, noisy descent, bagging and noise on the answers beside each
-        other, on whole matrices (:mod:`leakscope.linear.defences`).
     random_state
         Of the designs.  The plan, its targets and its curve draw the same ones.
 
@@ -138,10 +127,7 @@ def plan_linear(
     """
     start = time.perf_counter()
     knob, settings = _knob(curve)
-    real = bool(attacker_models) or attacker_sigma is not None
     if not isinstance(design, GaussianDesign):
-        if real or defences:
-            raise InputError("real attackers and defences are known of Gaussian records only.")
         # It builds on this file.
         from leakscope.planning.data_model_plan import plan_data_model
 
@@ -209,19 +195,6 @@ def plan_linear(
         targets=targets,
         curve=along,
         curves=tuple(every),
-        rivals=()
-        if not real
-        else real_attackers(
-            design,
-            models=attacker_models,
-            sigma=attacker_sigma,
-            method=method,
-            noise=noise,
-            fpr=fpr,
-            draws=DRAWS["exact"] if designs is None else designs,
-            key=key.child(2),
-        ),
-        defences=compared_defences(design, fpr=fpr, key=key.child(3)) if defences else (),
         **found,
     )
 

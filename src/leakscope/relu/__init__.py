@@ -1,7 +1,6 @@
 """Reconstruction and membership inference against two-layer ReLU networks (the paper **relu**)."""
 
 from leakscope.relu.kkt import kkt_residual
-from leakscope.relu.kkt_reconstruction import point_recovery, reconstruct_points
 from leakscope.relu.margin_bounds import margin_bounds
 from leakscope.relu.max_margin import MaxMarginNetwork, max_margin_network
 from leakscope.relu.membership import BoundedMargin, KnownMargin, LeakedPoints, scores_law_pair
@@ -9,6 +8,7 @@ from leakscope.relu.near_orthogonality import (
     MixtureData,
     SphereData,
     coverage,
+    learnable_conditions,
     near_orthogonality,
     normal_data,
     orthogonality_of,
@@ -37,6 +37,7 @@ __all__ = [
     "TwoLayerNetwork",
     "coverage",
     "kkt_residual",
+    "learnable_conditions",
     "margin_bounds",
     "max_margin_network",
     "near_orthogonality",
@@ -44,10 +45,8 @@ __all__ = [
     "normal_data",
     "orthogonality_of",
     "pieces",
-    "point_recovery",
     "reconstruct",
     "reconstruct_from_queries",
-    "reconstruct_points",
     "scan_margin",
     "scores_law_pair",
     "train",

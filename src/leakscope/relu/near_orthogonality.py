@@ -281,6 +281,22 @@ def learnable_conditions(x: ArrayLike, y: ArrayLike, width: int) -> LearnableCon
 
     |mu|^2 is that of the class's mean less what chance adds to it, the class's variance over its
     number of records.
+
+    Parameters
+    ----------
+    x, y
+        (n, d) and (n,): records, and their labels of -1 or 1, two of each label at least.
+    width
+        k, the neurons of the network.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import relu
+    >>> y = np.tile([1.0, -1.0], 10)
+    >>> x = np.random.default_rng(0).standard_normal((20, 2000)) + 0.5 * y[:, None]
+    >>> relu.learnable_conditions(x, y, width=100).mean > 1.0
+    True
     """
     points = np.asarray(x, dtype=np.float64)
     labels = signs(y, len(points))
@@ -297,7 +313,7 @@ def learnable_conditions(x: ArrayLike, y: ArrayLike, width: int) -> LearnableCon
     )
     largest = max(squared)
     return LearnableConditions(
-        min(squared) / (n**0.51 * np.sqrt(d)),
+        min(squared) / (n**0.51 * d**0.5),
         d / (n**2 * largest) if largest > 0.0 else np.inf,
         width / n**0.02,
         squared,

@@ -2,7 +2,6 @@
 
 from leakscope.reporting.comparison_page import write_comparison
 from leakscope.reporting.decision_page import write_decision
-from leakscope.reporting.exports import log_to_mlflow, mlflow_metrics
 from leakscope.reporting.writing import report
 
-__all__ = ["log_to_mlflow", "mlflow_metrics", "report", "write_comparison", "write_decision"]
+__all__ = ["report", "write_comparison", "write_decision"]

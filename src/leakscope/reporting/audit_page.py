@@ -32,7 +32,7 @@ from leakscope.results.audit import Audit
 from leakscope.results.columns import by_ends, column_named, shown_columns
 from leakscope.results.document import ResultDocument
 from leakscope.results.reader import Run
-from leakscope.results.reconciliation import reconciled, standing_of, was_retrained
+from leakscope.results.reconciliation import doubt_left, reconciled, was_retrained
 from leakscope.results.run_directory import ExposedPicture
 from leakscope.results.sections import Section
 from leakscope.results.shown import ends_text
@@ -121,7 +121,7 @@ def audit_html(run: Run, audit: Audit, *, redact: bool, beside: Sequence[ResultD
             unit=audit.unit,
             redact=redact,
             answer=answer,
-            doubt=standing_of(audit, others).doubt(audit),
+            doubt=doubt_left(audit, others),
             question=_question(audit),
             empty=about_empty(audit.dataset.steps),
             facts=_facts(audit),

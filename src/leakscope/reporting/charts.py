@@ -477,29 +477,30 @@ def _members(found: MembershipAttack) -> Any:
 def _reconstructed(
     found: ReconstructAttack, records: tuple[NDArray[Any], NDArray[Any]] | None
 ) -> Any:
-    """One input: the function, the margin, candidates and records; several: two coordinates."""
+    """The function, the margin, candidates and records."""
     import altair as alt
 
-    one = found.form != "kkt"
-    drawn = [_place(c.x, c.label * (found.margin or 0.0), one) for c in found.candidates]
     values = [
-        {**place, "what": "certified" if c.certified else "candidate"}
-        for place, c in zip(drawn, found.candidates, strict=True)
+        {
+            "x": c.x,
+            "y": c.label * (found.margin or 0.0),
+            "what": "certified" if c.certified else "candidate",
+        }
+        for c in found.candidates
     ]
     if records is not None:
         for row, label in zip(*map(np.asarray, records), strict=True):
             height = label * (found.margin or 0.0)
             if found.function is not None:
                 height = _on_line(found.function, float(row[0]))
-            place = _place(float(row[0]) if one else row.tolist(), float(height), one)
-            values.append({**place, "what": "record"})
+            values.append({"x": float(row[0]), "y": float(height), "what": "record"})
     names = ["certified", "candidate", "record"]
     points = (
         plot(values)
         .mark_point(size=90, strokeWidth=2)
         .encode(
-            x=alt.X("x:Q", title="x" if one else "first input", scale=alt.Scale(zero=False)),
-            y=alt.Y("y:Q", title="f(x)" if one else "second input", scale=alt.Scale(zero=False)),
+            x=alt.X("x:Q", title="x", scale=alt.Scale(zero=False)),
+            y=alt.Y("y:Q", title="f(x)", scale=alt.Scale(zero=False)),
             color=alt.Color(
                 "what:N", title=None, scale=alt.Scale(domain=names, range=[GREEN, ORANGE, BLUE])
             ),
@@ -515,9 +516,8 @@ def _reconstructed(
         line = plot([{"x": x, "y": y} for x, y in found.function])
         layers.append(line.mark_line(color=GREY).encode(x="x:Q", y="y:Q"))
         layers.append(line.mark_point(color=GREY, size=20).encode(x="x:Q", y="y:Q"))
-    if one:
-        levels = plot([{"y": found.margin}, {"y": -(found.margin or 0.0)}])
-        layers.append(levels.mark_rule(color=GREY, strokeDash=[5, 4]).encode(y="y:Q"))
+    levels = plot([{"y": found.margin}, {"y": -(found.margin or 0.0)}])
+    layers.append(levels.mark_rule(color=GREY, strokeDash=[5, 4]).encode(y="y:Q"))
     return alt.layer(*layers, points)
 
 
@@ -527,7 +527,3 @@ def _on_line(points: list[tuple[float, float]], x: float) -> float:
     right = min(max(int(np.searchsorted(places, x)), 1), len(points) - 1)
     (x0, y0), (x1, y1) = points[right - 1], points[right]
     return y0 + (y1 - y0) * (x - x0) / (x1 - x0)
-
-
-def _place(x: Any, height: float, one: bool) -> dict[str, float]:
-    return {"x": x, "y": height} if one else {"x": x[0], "y": x[1]}

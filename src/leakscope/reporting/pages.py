@@ -17,7 +17,10 @@ from importlib import resources
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
+from pydantic import BaseModel
+
 from leakscope.errors import required
+from leakscope.results.columns import COLUMNS, text_with_ends
 from leakscope.results.decision import NOT_STATED
 from leakscope.results.shown import certain
 
@@ -187,9 +190,16 @@ def template(name: str) -> Any:
     environment.filters["number"] = number
     environment.filters["stated"] = lambda value: NOT_STATED if value is None else number(value)
     environment.filters["fraction"] = fraction
+    environment.filters["with_ends"] = with_ends
     environment.filters["short_name"] = short_name
     environment.filters["share"] = lambda value: "–" if value is None else f"{value:.0%}"
     return environment.get_template(name)
+
+
+def with_ends(row: BaseModel, name: str) -> str:
+    """A number of a record as the audit's table has it, with the ends of its interval."""
+    values = row.model_dump()
+    return NOT_STATED if values[name] is None else text_with_ends(COLUMNS[name], values)
 
 
 def fraction(value: float | None) -> str:

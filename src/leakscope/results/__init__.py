@@ -3,17 +3,14 @@
 from leakscope.results.advice import Advice
 from leakscope.results.attacks import (
     FitReconstructAttack,
-    InfluenceAttack,
     MembershipAttack,
     ModelMembershipAttack,
-    NetworkAttack,
     QueryAttack,
     ReconstructAttack,
 )
 from leakscope.results.audit import Audit, ExaminedModel
 from leakscope.results.columns import COLUMNS, Record
 from leakscope.results.comparison import Comparison
-from leakscope.results.composition import Composition
 from leakscope.results.decision import Decision
 from leakscope.results.document import ResultDocument, to_json, write_result
 from leakscope.results.erasure import Erasure
@@ -31,19 +28,16 @@ __all__ = [
     "Advice",
     "Audit",
     "Comparison",
-    "Composition",
     "Decision",
     "Erasure",
     "ExaminedModel",
     "FitReconstructAttack",
-    "InfluenceAttack",
     "LassoPlan",
     "LinearPlan",
     "Measurement",
     "MembershipAttack",
     "ModelMembershipAttack",
     "ModelsMeasurement",
-    "NetworkAttack",
     "NetworkPlan",
     "QueryAttack",
     "ReconstructAttack",

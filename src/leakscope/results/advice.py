@@ -223,9 +223,8 @@ class AdviceOption(BaseModel):
         In words.
     curve
         Leakage and error along the way.
-    dropped, merged
-        The ids of the units to drop, and, in older files, of the records that share a row: they
-        name records, and the file is as sensitive as the data.
+    dropped
+        The ids of the units to drop: they name records, and the file is as sensitive as the data.
     features
         The features that are kept, where fewer are.
     check
@@ -265,7 +264,6 @@ class AdviceOption(BaseModel):
     notes: list[str]
     curve: list[AdvicePoint]
     dropped: list[int | str] = Field(default_factory=list)
-    merged: list[list[int | str]] = Field(default_factory=list)
     features: list[str] = Field(default_factory=list)
     check: AdviceCheck | None = None
     worst_low: Number = None

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.results.audit import ExaminedModel
 from leakscope.results.document import DatasetEntry, Number, ResultDocument
-from leakscope.results.shown import Short, certain, digits
+from leakscope.results.shown import Short, digits
 from leakscope.settings.attack import QUERY_DEFAULTS
 
 
@@ -62,78 +62,6 @@ class MembershipAttack(ResultDocument):
     answers: list[Number]
     query_bounds: list[Number] | None
     applicability: Applicability
-    verdict: str
-
-
-class NetworkConditions(BaseModel):
-    """Theorem C.1's conditions with constants of one: each ratio is to be 1 or more.
-
-    Attributes
-    ----------
-    mean
-        The least squared mean of a class over n^0.51 sqrt d: the classes are apart.
-    dimension
-        d over n^2 times the largest squared mean: records are nearly orthogonal all the same.
-    width
-        Neurons over n^0.02.
-    hold
-        Whether all three are.
-    orthogonality
-        Assumption 4.1 in these records: n delta / d, Delta / d and n delta / Delta.
-
-    Examples
-    --------
-    >>> from leakscope.results.attacks import NetworkConditions
-    >>> NetworkConditions(mean=2.0, dimension=0.5, width=9.0, hold=False, orthogonality={}).hold
-    False
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    mean: Number
-    dimension: Number
-    width: Number
-    hold: bool
-    orthogonality: dict[str, Number]
-
-
-class NetworkAttack(ResultDocument):
-    """The result of ``leakscope attack network``: a network trained on records, and attacked.
-
-    Attributes
-    ----------
-    records, features, width, fitted
-        The training set, the network, and whether it classifies all records right.
-    margin, on_margin
-        Its least y f(x), and the share of the records within 1% of it.
-    applicability, conditions
-        Whether Theorem 4.2 covers the records, and Theorem C.1's conditions.
-    held_out, accuracy
-        How many records were held out, and the share of them that is classified right.
-    auc, tpr, fpr
-        The attack of Cor. 4.3 on members against records held out.
-
-    Examples
-    --------
-    >>> from leakscope.results import NetworkAttack
-    >>> NetworkAttack.model_fields["kind"].default
-    'attack_network'
-    """
-
-    kind: Literal["attack_network"] = "attack_network"
-    records: int
-    features: int
-    width: int
-    fitted: bool
-    margin: Number
-    on_margin: Number
-    applicability: Applicability
-    conditions: NetworkConditions
-    held_out: int | None
-    accuracy: Number
-    auc: Number
-    tpr: Number
-    fpr: float
     verdict: str
 
 
@@ -363,116 +291,8 @@ class QueryAttack(ResultDocument):
     verdict: str
 
 
-class InfluencingRecord(BaseModel):
-    """What one record changes at the queries.
-
-    Attributes
-    ----------
-    record_id
-        The record.
-    query, kl, advantage, shift
-        The query that it changes most, counted from 0: KL(without || with) of the answer there, how
-        well an attacker can tell from it, and how far the record moves the mean answer (in the
-        target's units; over several classes its length, in shares of a class).
-    kl_together, advantage_together
-        The same of all queries asked at once.
-    kl_own
-        At the record itself, which no queries exceed.
-    trusted
-        Whether float64 resolves the numbers.
-
-    Examples
-    --------
-    >>> from leakscope.results.attacks import InfluencingRecord
-    >>> InfluencingRecord(record_id="a", query=0, kl=0.1, advantage=0.2, shift=-1.5,
-    ...                   kl_together=0.3, advantage_together=0.3, kl_own=2.0, trusted=True).query
-    0
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    record_id: int | str
-    query: int
-    kl: Number
-    advantage: Number
-    shift: Number
-    kl_together: Number
-    advantage_together: Number
-    kl_own: Number
-    trusted: bool
-
-
-class AskedQuery(BaseModel):
-    """One query: the record whose leaving changes its answer most, and by how much.
-
-    Examples
-    --------
-    >>> from leakscope.results.attacks import AskedQuery
-    >>> AskedQuery(query=0, record_id="a", kl=0.1, shift=-1.5).record_id
-    'a'
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    query: int
-    record_id: int | str
-    kl: Number
-    shift: Number
-
-
-class InfluenceAttack(ResultDocument):
-    """The result of ``leakscope attack influence``: every record at every query of the user's.
-
-    Attributes
-    ----------
-    records
-        One row per record, those that the queries together give away most first.
-    queries
-        One row per query, in the order of the file.
-
-    Examples
-    --------
-    >>> from leakscope.results import InfluenceAttack
-    >>> InfluenceAttack.model_fields["kind"].default
-    'attack_influence'
-    """
-
-    kind: Literal["attack_influence"] = "attack_influence"
-    dataset: DatasetEntry
-    kernel: dict[str, Any]
-    noise_variance: float
-    records: list[InfluencingRecord]
-    queries: list[AskedQuery]
-    verdict: str
-
-    def in_short(self, top: int = 10) -> Short:
-        """The verdict, and the records that the queries give away most."""
-        rows = [
-            [
-                str(one.record_id),
-                certain(one.advantage_together),
-                str(one.query),
-                certain(one.advantage),
-                digits(one.shift),
-                "yes" if one.trusted else "no",
-            ]
-            for one in self.records[:top]
-        ]
-        return Short(
-            f"{self.dataset.name}: {self.dataset.records} records, {len(self.queries)} queries",
-            (self.verdict,),
-            ("record_id", "advantage", "query", "advantage there", "shift there", "trusted"),
-            rows,
-            tuple(self.warnings),
-        )
-
-
 class ReconstructedRecord(BaseModel):
     """A place where a training record may be, and which theorem says so.
-
-    ``x`` is a number for one input and a list for several.  For several there is no theorem, no
-    piece and no certificate, but a fitted multiplier, how far f is off the margin, and the share
-    of the solutions found that have a point there.
 
     Examples
     --------
@@ -483,16 +303,13 @@ class ReconstructedRecord(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    x: Number | list[float]
+    x: float
     label: int
     theorem: str
     piece: int | None
     certified: bool
     multiplier_low: Number
     multiplier_high: Number
-    multiplier: Number = None
-    margin_gap: Number = None
-    agreement: Number = None
     pairs: int | None = None
 
 
@@ -539,9 +356,8 @@ class ReconstructAttack(ResultDocument):
 
     Of a training set given, ``precision`` is the share of candidates that are records, ``recall``
     the share of all records that are candidates, ``margin_recall`` that of the records on the
-    margin.  An older result with one input has the latter as ``recall``.  With one input
-    ``function`` has the network's breakpoints and a point beyond them on either side, as (x, f(x)):
-    straight lines join them.
+    margin.  An older result has the latter as ``recall``.  ``function`` has the network's
+    breakpoints and a point beyond them on either side, as (x, f(x)): straight lines join them.
 
     Examples
     --------
@@ -564,8 +380,4 @@ class ReconstructAttack(ResultDocument):
     margin_recall: Number = None
     queries: int | None
     function: list[tuple[float, float]] | None = None
-    baseline_recall: Number = None
-    distinct: int | None = None
-    solutions: int | None = None
-    determined: bool | None = None
     verdict: str

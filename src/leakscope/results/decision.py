@@ -69,8 +69,10 @@ class ExposedEntry(BaseModel):
     advantage_low: Number = None
     advantage_high: Number = None
     tpr_at_fpr_0_001: Number
+    tpr_at_fpr_0_001_low: Number = None
     tpr_at_fpr_0_001_high: Number = None
     tpr_at_fpr_0_01: Number
+    tpr_at_fpr_0_01_low: Number = None
     tpr_at_fpr_0_01_high: Number = None
     ppv: Number = None
     lift: Number = None

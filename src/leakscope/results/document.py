@@ -1,7 +1,7 @@
 """What every result file has, and how one is written: what a verb's ``--json`` gives.
 
 Valid JSON only: a number that is not finite becomes null.  ``schema_version`` rises when a reader
-of the old form would misunderstand the new one; a file from a newer leakscope is refused.
+of the old form would misunderstand the new one; a file of another version is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from leakscope.settings.data import DATA_DEFAULTS, Decimal
 if TYPE_CHECKING:
     from leakscope.data.datasets import Dataset
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
 
 
 def _finite_or_none(value: Any) -> Any:
@@ -118,7 +118,6 @@ class SourceEntry(BaseModel):
     group_column: str | None = None
     ignore: tuple[str, ...] = ()
     missing: Literal["error", "drop", "impute"] = "error"
-    split: str | None = None
     header: bool = DATA_DEFAULTS.header
     na_values: tuple[str, ...] = DATA_DEFAULTS.na_values
     decimal: Decimal = DATA_DEFAULTS.decimal
@@ -149,6 +148,8 @@ class DatasetEntry(BaseModel):
     sampled_from: int | None = None
     # Records that repeat another one, of another group where there are groups; None: not known.
     copies: int | None = None
+    # Columns that look like a person's and were left out, where rows leave one by one.
+    person_columns: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, dataset: Dataset) -> DatasetEntry:

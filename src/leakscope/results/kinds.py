@@ -2,8 +2,7 @@
 
 A kind is a class that says how a model of it is examined (:class:`leakscope.subjects.Subject`) and
 how its stored audits are worded.  It is named by its path, so that nothing is imported before it is
-needed.  A new kind is one file and one line: ``register("knn", KNearestNeighbours)``, or an entry
-point of an installed package (:mod:`leakscope.settings.plugins`).
+needed.  A new kind is one file and one line: ``register("knn", KNearestNeighbours)``.
 """
 
 from __future__ import annotations
@@ -14,15 +13,13 @@ from typing import Any
 
 from leakscope.errors import InputError
 from leakscope.settings.audit import REGISTERED
-from leakscope.settings.plugins import plugged
 
 # In the order in which they are asked whether they take what is given: the best method first.
 KINDS: dict[str, Any] = {
     "fit": "leakscope.subjects.fit:Fit",
     "training": "leakscope.subjects.training:Training",
     "process": "leakscope.subjects.process:GaussianProcess",
-    "stream": "leakscope.subjects.stream:Stream",
-    "fit_stream": "leakscope.subjects.stream.fits:StreamedFit",
+    "fit_stream": "leakscope.subjects.stream:StreamedFit",
 }
 
 
@@ -36,7 +33,6 @@ def register(name: str, kind: Any) -> None:
 
 def kind_named(name: str) -> Any:
     """The class of a kind."""
-    _plug_in()
     if name not in KINDS:
         raise InputError(
             f"this leakscope knows no kind of model called {name!r}; it knows {', '.join(KINDS)}."
@@ -47,18 +43,5 @@ def kind_named(name: str) -> Any:
 
 def all_kinds() -> Iterator[Any]:
     """Every kind, in the order in which they are asked."""
-    _plug_in()
     for name in list(KINDS):
         yield kind_named(name)
-
-
-def _plug_in() -> None:
-    """Add the kinds that other installed packages bring; they are asked first."""
-    for name, kind in plugged("leakscope.subjects").items():
-        if name not in KINDS:
-            register(name, kind)
-
-
-def named_models() -> dict[str, Any]:
-    """The kind of every model that can be named."""
-    return {name: kind for kind in all_kinds() for name in kind.models}

@@ -70,60 +70,6 @@ class LinearCurve(BaseModel):
     generalization_error: list[Number]
 
 
-class LinearRival(BaseModel):
-    """What an attacker gets who does not know the laws; ``models`` are his shadow models.
-
-    ``threshold`` is the log ratio of his normals from which on he says "member", at the advantage.
-
-    Examples
-    --------
-    >>> import leakscope
-    >>> from leakscope.linear import GaussianDesign
-    >>> design = GaussianDesign(100, 400, 3000, 1.0)
-    >>> plan = leakscope.plan_linear(design, method="asymptotic", attacker_models=[64])
-    >>> [(one.name, round(one.advantage, 2)) for one in plan.rivals[:2]]
-    [('laws known', 0.26), ('LiRA', 0.24)]
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: str
-    attacker: Literal["label_known", "label_hidden"]
-    models: int | None
-    advantage: Number
-    advantage_stderr: Number
-    threshold: Number
-    tpr_at_fpr: dict[str, Number]
-    tpr_stderr: dict[str, Number]
-
-
-class LinearDefence(BaseModel):
-    """One way to train at one setting: its error, and what both attackers get.
-
-    Examples
-    --------
-    >>> import leakscope
-    >>> from leakscope.linear import GaussianDesign
-    >>> design = GaussianDesign(20, 40, 60, 1.0)
-    >>> plan = leakscope.plan_linear(design, method="asymptotic", defences=True, fpr=[0.01])
-    >>> plan.defences[0].defence, plan.defences[0].advantage_label_known
-    ('none', 1.0)
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    defence: str
-    setting: float
-    generalization_error: Number
-    generalization_error_stderr: Number
-    advantage: Number
-    advantage_stderr: Number
-    advantage_label_known: Number
-    advantage_label_known_stderr: Number
-    tpr_at_fpr: dict[str, Number]
-    tpr_at_fpr_label_known: dict[str, Number]
-
-
 class LinearPlan(ResultDocument):
     """The result of ``leakscope plan linear``: leakage and error, averaged over records.
 
@@ -161,8 +107,6 @@ class LinearPlan(ResultDocument):
     targets: tuple[LinearTarget, ...] = ()
     curve: LinearCurve | None = None
     curves: tuple[LinearCurve, ...] = ()
-    rivals: tuple[LinearRival, ...] = ()
-    defences: tuple[LinearDefence, ...] = ()
 
     @property
     def from_data(self) -> bool:
@@ -232,10 +176,6 @@ class LinearPlan(ResultDocument):
             found.append(Section("Along the curve", tables=[_curve_table(self.curve)]))
         if found and self.method == "simulated" and not self._world:
             found[-1] = Section(found[-1].title, (STANDS_IN,), found[-1].tables)
-        if self.rivals:
-            found.append(_rivals(self.rivals))
-        if self.defences:
-            found.append(_defences(self.defences))
         drawn = self.curves or (() if self.curve is None else (self.curve,))
         for curve in drawn:
             found.append(_linear_charts(self, curve))
@@ -302,76 +242,6 @@ def _linear_charts(plan: LinearPlan, curve: LinearCurve) -> Section:
             ),
         ],
     )
-
-
-def _rivals(rivals: Sequence[LinearRival]) -> Section:
-    """A table of attackers who have less than the laws, and their advantage over shadow models."""
-    levels = list(rivals[0].tpr_at_fpr)
-    headings = ("shadow models", "advantage", *(f"TPR at {one}" for one in levels))
-    tables, charts = [], []
-    for who in ("label_hidden", "label_known"):
-        those = [one for one in rivals if one.attacker == who]
-        rows = [
-            [
-                one.name,
-                "" if one.models is None else str(one.models),
-                _finite(one.advantage),
-                *(_finite(one.tpr_at_fpr.get(level)) for level in levels),
-            ]
-            for one in those
-        ]
-        told = who.replace("_", " ")
-        if rows:
-            tables.append(((f"attacker, {told}", *headings), rows))
-        counts = sorted({float(one.models) for one in those if one.models is not None})
-        lines = []
-        for name in ("laws known", "LiRA", "LiRA, one variance"):
-            at = {one.models: one.advantage for one in those if one.name == name}
-            lines.append((name, counts, [at.get(int(k), at.get(None)) for k in counts]))
-        if counts:
-            title = f"advantage, {told}"
-            charts.append(LineChart(f"attackers_{who}", "shadow models", title, lines))
-    return Section("What real attackers get", tables=tables, charts=charts)
-
-
-def _defences(defences: Sequence[LinearDefence]) -> Section:
-    """A table of ways to train, and charts of leakage against error with a line for each."""
-    level = "0.01" if "0.01" in defences[0].tpr_at_fpr else next(iter(defences[0].tpr_at_fpr), "")
-    headings = ("defence", "setting", "error", "label hidden", "label known", f"TPR at {level}")
-    rows = [
-        [
-            one.defence,
-            f"{one.setting:g}" if one.defence != "none" else "",
-            _finite(one.generalization_error),
-            _finite(one.advantage),
-            _finite(one.advantage_label_known),
-            _finite(one.tpr_at_fpr_label_known.get(level)),
-        ]
-        for one in defences
-    ]
-    names = [name for name in dict.fromkeys(one.defence for one in defences) if name != "none"]
-    levels: dict[str, tuple[str, list[float | None]]] = {
-        "known": ("advantage, label known", [one.advantage_label_known for one in defences]),
-        "hidden": ("advantage, label hidden", [one.advantage for one in defences]),
-        "tpr": (
-            f"TPR at {level}, label known",
-            [one.tpr_at_fpr_label_known.get(level) for one in defences],
-        ),
-    }
-    charts = []
-    for chart, (title, values) in levels.items():
-        lines = []
-        for name in names:
-            of = [
-                (one.generalization_error, value)
-                for one, value in zip(defences, values, strict=True)
-                if one.defence == name and one.generalization_error is not None
-            ]
-            lines.append((name, [error for error, _ in of], [value for _, value in of]))
-        x = "generalisation error"
-        charts.append(LineChart(f"defences_{chart}", x, title, lines, fraction=True))
-    words = "On the same whole matrices; the TPR is that of the attacker who knows the label."
-    return Section("Ways to train", (words,), [(headings, rows)], charts)
 
 
 def _linear_target(targets: Sequence[LinearTarget]) -> str:
@@ -506,10 +376,9 @@ class LassoPlan(ResultDocument):
     """The result of ``leakscope plan lasso``: ``None`` where there is no number.
 
     ``cw_onavg_kl`` is component-wise and corrected, ``cw_onavg_kl_paper`` the printed Eqs.
-    (63)-(64) or (60), ``joint_onavg_kl_limit`` the joint divergence of Eq. (9) in the limit, and
-    ``joint_onavg_kl`` with its standard error the same from simulated pairs, where they were asked
-    for.  ``auc``, ``advantage`` and ``epsilon_at_delta`` are those of an attacker who knows both
-    records and sees the whole estimate, over typical pairs.  ``worst_case_epsilon`` is ``None``:
+    (63)-(64) or (60), ``joint_onavg_kl_limit`` the joint divergence of Eq. (9) in the limit.
+    ``auc``, ``advantage`` and ``epsilon_at_delta`` are those of an attacker who knows both records
+    and sees the whole estimate, over typical pairs.  ``worst_case_epsilon`` is ``None``:
     no guarantee holds without clipped rows and an l2 term
     (:func:`leakscope.planning.worst_case_epsilon`).  ``advice`` says what to change where the
     setting is unstable.  ``zero_vector_error`` is what predicting zero costs, which gives nothing
@@ -537,13 +406,10 @@ class LassoPlan(ResultDocument):
     cw_onavg_kl: Number
     cw_onavg_kl_paper: Number
     joint_onavg_kl_limit: Number
-    joint_onavg_kl: Number
-    joint_onavg_kl_stderr: Number
     auc: Number
     advantage: Number
     epsilon_at_delta: dict[str, Number]
     worst_case_epsilon: Number
-    simulated: dict[str, Any] | None
     advice: str | None
     guarantee: str
     zero_vector_error: Number = None
@@ -636,9 +502,6 @@ class LassoPlan(ResultDocument):
             _row("overlap error, E12", self.overlap_error),
             _row("on-average KL, joint", self.joint_onavg_kl_limit),
         ]
-        if self.joint_onavg_kl is not None:
-            told = "on-average KL, joint, simulated"
-            rows.append(_row(told, self.joint_onavg_kl, self.joint_onavg_kl_stderr))
         return [
             *rows,
             _row("on-average KL, component-wise", self.cw_onavg_kl),

@@ -19,17 +19,13 @@ from leakscope.errors import InputError
 from leakscope.results.advice import Advice
 from leakscope.results.attacks import (
     FitReconstructAttack,
-    InfluenceAttack,
     MembershipAttack,
     ModelMembershipAttack,
-    NetworkAttack,
     QueryAttack,
     ReconstructAttack,
 )
 from leakscope.results.audit import Audit
-from leakscope.results.audit_files import as_audit, is_audit
 from leakscope.results.comparison import Comparison
-from leakscope.results.composition import Composition
 from leakscope.results.decision import Decision
 from leakscope.results.document import SCHEMA_VERSION, ResultDocument, to_json
 from leakscope.results.erasure import Erasure
@@ -39,23 +35,18 @@ from leakscope.results.run_directory import Gallery, digest_of, read_gallery, re
 from leakscope.results.verification import Verification
 from leakscope.settings.setting import first_problem
 
-OLD_COUNT = "could_not_be_told"
-
 KINDS: dict[str, type[ResultDocument]] = {
     "audit": Audit,
     "compare": Comparison,
-    "compose": Composition,
     "erase": Erasure,
     "measure": Measurement,
     "measure_models": ModelsMeasurement,
     "measure_canaries": CanaryMeasurement,
     "attack_query": QueryAttack,
-    "attack_influence": InfluenceAttack,
     "attack_reconstruct": ReconstructAttack,
     "attack_reconstruct_model": FitReconstructAttack,
     "attack_membership": MembershipAttack,
     "attack_membership_model": ModelMembershipAttack,
-    "attack_network": NetworkAttack,
     "plan_linear": LinearPlan,
     "plan_lasso": LassoPlan,
     "plan_network": NetworkPlan,
@@ -64,8 +55,10 @@ KINDS: dict[str, type[ResultDocument]] = {
     "decision": Decision,
 }
 
-# In digits; a longer one is no version.
-LONGEST_VERSION = 9
+# What stands in an audit's file under another name, and what is worked out again.
+RENAMED = {"answer": "sentences", "answer_without_ids": "sentences_without_ids"}
+WORKED_OUT = ("verdict", "verdict_without_ids")
+COMMON = {*Audit.model_fields, *RENAMED, "records"} - {"details", "table"}
 
 
 def read_result(
@@ -79,7 +72,7 @@ def read_result(
     Raises
     ------
     InputError
-        Where it is not one, or was written by a newer leakscope.
+        Where it is not one, or was written by another version of leakscope.
 
     Examples
     --------
@@ -91,29 +84,27 @@ def read_result(
     ...     results.read_result(file)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    leakscope.errors.InputError: ... was written by a newer leakscope (schema_version 99; this \
-one reads up to 1): update leakscope to read it.
+    leakscope.errors.InputError: ... was written by another version of leakscope (schema_version \
+'99'; this one reads '2'): make it again, or read it with that version.
     """
     path = Path(path)
     content = read_json(path)
     require_unchanged(path.parent, (path.name,))
-    version = str(content.get("schema_version", "")) if isinstance(content, dict) else ""
-    kind = None
-    if isinstance(content, dict):
-        kind = Audit if is_audit(content) else kinds.get(str(content.get("kind")))
-    if not (version.isdecimal() and len(version) <= LONGEST_VERSION):
+    version = content.get("schema_version") if isinstance(content, dict) else None
+    if not isinstance(version, str):
         raise InputError(f"{path} is not a leakscope result: it has no schema_version.")
-    if int(version) > int(SCHEMA_VERSION):
+    if version != SCHEMA_VERSION:
         raise InputError(
-            f"{path} was written by a newer leakscope (schema_version {version}; this one reads "
-            f"up to {SCHEMA_VERSION}): update leakscope to read it."
+            f"{path} was written by another version of leakscope (schema_version {version[:9]!r}; "
+            f"this one reads {SCHEMA_VERSION!r}): make it again, or read it with that version."
         )
+    named = str(content.get("kind"))
+    kind = Audit if named.split("_")[0] == "audit" else kinds.get(named)
     unknown = InputError(f"{path} is not a result of a known kind ({', '.join(kinds)}).")
     if kind is None:
         raise unknown
-    content = _as_now(content)
     if kind is Audit:
-        content = as_audit(content)
+        content = _audit_fields(content)
     try:
         # Strictly: leakscope writes numbers as numbers, and null for what is not finite.
         found = kind.model_validate_json(json.dumps(content, allow_nan=False), strict=True)
@@ -132,30 +123,15 @@ one reads up to 1): update leakscope to read it.
     return found
 
 
-def _as_now(content: dict[str, Any]) -> dict[str, Any]:
-    """A file of an earlier version in the words of this one.
-
-    Audits had subgroups of one column, whose name stood beside them; a check of verify that was
-    inconclusive was said to be one that could not be told.
-    """
-    if OLD_COUNT in content:
-        content = {"inconclusive" if k == OLD_COUNT else k: v for k, v in content.items()}
-        checks = content.get("checks")
-        if isinstance(checks, list):
-            content["checks"] = [_verdict_now(check) for check in checks]
-    if "by" not in content:
-        return content
-    column, entries = content["by"], content.get("subgroups")
-    if isinstance(entries, list):
-        entries = [{"column": column} | e if isinstance(e, dict) else e for e in entries]
-    kept = {name: value for name, value in content.items() if name not in ("by", "subgroups")}
-    return kept if entries is None else kept | {"subgroups": entries}
-
-
-def _verdict_now(check: Any) -> Any:
-    if not isinstance(check, dict) or check.get("verdict") != "could not be told":
-        return check
-    return check | {"verdict": "inconclusive"}
+def _audit_fields(content: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an audit's file as those of an :class:`Audit`; details stand flat in it."""
+    given = dict(content)
+    for name in WORKED_OUT:
+        # What is no text was never written, and is refused with what else does not belong there.
+        if isinstance(given.get(name), str | None):
+            given.pop(name, None)
+    details = {name: given.pop(name) for name in list(given) if name not in COMMON}
+    return {RENAMED.get(name, name): value for name, value in given.items()} | {"details": details}
 
 
 VERIFY_FILE = "verify.json"
@@ -182,8 +158,7 @@ class Run:
     gallery, pictures
         Pictured records, and the contents of their PNG files by name.
     has_digest
-        Whether the run carries a digest of itself, with which it then agrees; runs of earlier
-        versions do not.
+        Whether the run carries a digest of itself, with which it then agrees.
 
     Examples
     --------
@@ -373,7 +348,7 @@ def unsealed_note(*given: Any) -> list[str]:
 
 
 def has_digest(run: str | Path) -> bool:
-    """Whether a run directory carries a digest of itself; runs of earlier versions do not.
+    """Whether a run directory carries a digest of itself.
 
     Raises
     ------

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from leakscope.results.audit import Audit
 from leakscope.results.document import Number, ResultDocument
-from leakscope.results.measurement import MeasuredRecord, Measurement, ModelsMeasurement
-from leakscope.results.shown import are
-from leakscope.results.verification import Verification
+from leakscope.results.measurement import Measurement, ModelsMeasurement
+from leakscope.results.verification import Verification, VerifiedNumber
 
 Agrees = Literal["agrees", "differs", "cannot be compared"]
 
@@ -20,14 +18,11 @@ Agrees = Literal["agrees", "differs", "cannot be compared"]
 # standard error is itself known from nine degrees of freedom.
 HALF_WIDTH, HALF_WIDTH_OF_GROUPS = 1.96, 2.262
 
-# Mean TPRs within this share of each other are called the same, however many models there were.
-TOLERANCE = 0.1
-
 # Rates at which scores and laws are set side by side.
 LEVELS = ("0.01", "0.001")
 
-# At which verify counts; the least that few shadow models can show is above it.
-FPR_ASKED = 0.01
+# What verify compares over all records.
+MEANS = ("mean TPR", "mean advantage")
 
 ONE_THRESHOLD = "one threshold for all records"
 
@@ -71,95 +66,23 @@ def was_retrained(verification: Verification | None) -> bool:
     )
 
 
-def shadows_agree(predicted: float, measured: float, stderr: float) -> bool:
-    """Whether the mean TPR that shadow models show is the one that the laws predict.
+def unsettled(audit: Audit, others: Iterable[ResultDocument | None]) -> list[int | str]:
+    """The ids of units that the audit does not know, and that no shadow models bear out.
 
-    Examples
-    --------
-    >>> from leakscope.results.reconciliation import shadows_agree
-    >>> shadows_agree(0.05, 0.06, 0.01), shadows_agree(0.05, 0.2, 0.01)
-    (True, False)
+    A verification that agrees lets the audit's numbers stand; it puts none in their place.
     """
-    low, high = _ends(measured, stderr, HALF_WIDTH_OF_GROUPS)
-    within = low is not None and high is not None and low <= predicted <= high
-    return within or abs(predicted - measured) <= TOLERANCE * measured
-
-
-@dataclass(frozen=True, eq=False)
-class Standing:
-    """An audit's numbers after verify: whose rest on the laws, and what stands for the others.
-
-    ``doubtful`` are ids whose numbers nothing bears out; ``measured`` what shadow models showed, in
-    place of the audit's numbers; ``contradicted`` whether the audit as a whole was, and nothing
-    stands in its place; ``models`` how many shadow models there were.
-    """
-
-    doubtful: frozenset[int | str]
-    measured: Mapping[int | str, MeasuredRecord]
-    contradicted: bool = False
-    models: int | None = None
-
-    @property
-    def of_measured(self) -> str:
-        """How they were measured, in words."""
-        return "shadow models" if self.models is None else f"{self.models} shadow models"
-
-    def doubt(self, audit: Audit) -> str | None:
-        """What is said of units that the audit does not trust; None where it trusts all."""
-        if self.models is None or not audit.untrusted:
-            return audit.doubt
-        told, left = audit.untrusted, len(self.doubtful)
-        words = (
-            f"{told} of {audit.units} {audit.unit}s {are(told)} not trusted by the audit alone; "
-        )
-        if not left:
-            return f"{words}{self.of_measured} have confirmed or measured them."
-        return f"{words}of {left} the {self.of_measured} of verify cannot tell: take more models."
-
-
-def standing_of(audit: Audit, others: Iterable[ResultDocument | None]) -> Standing:
-    """What verify's shadow models make of an audit.
-
-    Laws that they bear out need no trust in the theory; where they contradict the audit, or the
-    audit does not answer for a number, theirs stands instead, with its interval.
-    """
-    names = audit.record_ids
-    doubtful = {name for name, good in zip(names, audit.known, strict=True) if not good}
-    measured: dict[int | str, MeasuredRecord] = {}
-    contradicted, models = False, None
+    left = [name for name, known in zip(audit.record_ids, audit.known, strict=True) if not known]
     for other in others:
-        if not isinstance(other, Verification) or not other.by_shadows:
-            continue
-        models = other.settings.get("models")
-        borne_out = {name for name in doubtful if _borne_out(other, f"{audit.unit} {name}")}
-        doubtful -= borne_out
-        told = {one.record: one for one in other.measured if one.record not in borne_out}
-        measured |= told
-        doubtful -= {name for name, one in told.items() if one.bounded}
-        doubtful |= {name for name, one in told.items() if not one.bounded}
-        if any(row.agrees == "differs" for row in _verified(audit, other)):
-            contradicted |= len(told) < len(names)
-    return Standing(frozenset(doubtful), measured, contradicted, models)
+        if isinstance(other, Verification) and not other.contradicts:
+            borne_out = frozenset(other.borne_out)
+            left = [name for name in left if name not in borne_out]
+    return left
 
 
-def _borne_out(found: Verification, law: str) -> bool:
-    own = [check for check in found.checks if check.law == law]
-    return bool(own) and all(check.verdict == "agrees" for check in own)
-
-
-def fpr_reached(level: float) -> str:
-    """The false-positive rate of a count, and the one asked for where there were too few models.
-
-    Examples
-    --------
-    >>> from leakscope.results.reconciliation import fpr_reached
-    >>> fpr_reached(0.01), fpr_reached(0.027)
-    ('1% FPR', '2.7% FPR (the lowest that so few models show)')
-    """
-    words = f"{100 * level:.2g}% FPR"
-    if level <= FPR_ASKED:
-        return words
-    return f"{words} (the lowest that so few models show)"
+def doubt_left(audit: Audit, others: Iterable[ResultDocument | None]) -> str | None:
+    """What is said of units that are not trusted; None where verify bears out all not known."""
+    left = len(unsettled(audit, others))
+    return audit.doubt if left or audit.known.all() else None
 
 
 def reconciled(
@@ -185,7 +108,7 @@ def reconciled(
     >>> found = leakscope.verify(audit, records=4, models=100)
     >>> row, = results.reconciliation.reconciled(audit, [found])
     >>> row.quantity, row.agrees
-    ('mean TPR at 2.7% FPR (the lowest that so few models show), all records', 'agrees')
+    ('mean TPR at 2.7% FPR, all records', 'agrees')
     """
     rows: list[ReconciledRow] = []
     if audit is None:
@@ -201,104 +124,110 @@ def reconciled(
 
 
 def _verified(audit: ResultDocument, found: Verification) -> Iterator[ReconciledRow]:
-    together = found.agreement or {}
-    few = isinstance(audit, Audit) and audit.basis == "measured"
-    if "tpr_observed" in together:
-        measured, error = together["tpr_observed"], together.get("tpr_stderr")
-        # Both are compared with the noise of so many shadow models in them.
-        yield _row(
-            "verify",
-            f"mean TPR at {fpr_reached(together.get('tpr_at', FPR_ASKED))}, all records",
-            together["tpr_predicted"],
-            measured,
-            *_ends(measured, error, HALF_WIDTH_OF_GROUPS),
-            tolerance=TOLERANCE * measured,
-            sure="both" if few else "the audit, for single records",
-            why="many more models of the same training show the same on average"
-            if few
-            else "shadow models of the same estimator show the same on average, and the audit's "
-            "numbers of single records carry less noise",
-            unsure="verify",
-            why_not="it trained the same model again and again; the audit "
-            + ("overstates" if together["tpr_predicted"] > measured else "understates")
-            + " the exposure on average",
-        )
-    elif found.by_shadows:
-        measured, error = together["advantage_observed"], together.get("advantage_stderr")
-        yield _row(
-            "verify",
-            "mean advantage, all records",
-            together["advantage_predicted"],
-            measured,
-            *_ends(measured, error),
-            sure="both",
-            why="many more models of the same training show the same on average",
-            unsure="verify",
-            why_not="it trained many more models; the audit "
-            + ("overstates" if together["advantage_predicted"] > measured else "understates")
-            + " the exposure on average",
-        )
-    elif "trainer" in found.settings and found.checks:
-        told = [c for c in found.checks if c.predicted is not None and c.measured is not None]
-        count = len(told)
-        if not told:
-            yield _row(
-                "verify",
-                f"AUC of {len(found.checks)} records",
-                None,
-                None,
-                None,
-                None,
-                sure="neither",
-                why="",
-                unsure="neither",
-                why_not="",
-                unknown="every model of a record was the same, so that no AUC was measured",
-            )
-            return
-        predicted = sum(c.predicted or 0.0 for c in told) / count
-        measured = sum(c.measured or 0.0 for c in told) / count
-        error = sum((c.stderr or 0.0) ** 2 for c in told) ** 0.5 / count
-        stand_in = (
-            "it trained your own model; the audit is of a stand-in with assumed noise, so use its "
-            "ranks and not its levels"
-        )
-        yield _row(
-            "verify",
-            f"AUC, mean of {count} records",
-            predicted,
-            measured,
-            *_ends(measured, error),
-            sure="verify",
-            why=stand_in,
-            unsure="verify",
-            why_not=stand_in,
-        )
-        if "spearman" in together:
-            rank = together["spearman"]
-            yield ReconciledRow(
-                source="verify",
-                quantity="rank correlation of predicted and measured AUC",
-                predicted=1.0,
-                measured=rank["value"],
-                low=rank["low"],
-                high=rank["high"],
-                agrees="agrees" if rank["low"] > 0.0 else "differs",
-                believe="the audit's ranks" if rank["low"] > 0.0 else "verify",
-                why="the same people come first in your own model"
-                if rank["low"] > 0.0
-                else "in your own model other people come first",
-            )
-    else:
+    if "trainer" in found.settings and found.checks:
+        yield from _retrained(found)
+        return
+    mean = None
+    if found.by_shadows:
+        mean = next((c for c in found.checks if c.quantity.startswith(MEANS)), None)
+    if mean is not None:
+        yield _mean(mean, few=isinstance(audit, Audit) and audit.basis == "measured")
+    if mean is None or (found.contradicts and mean.verdict != "differs"):
         total = found.agrees + found.differs + found.inconclusive
         yield ReconciledRow(
             source="verify",
             quantity="checks of the laws that agree",
             predicted=float(total),
             measured=float(found.agrees),
-            agrees="differs" if found.differs else "agrees",
-            believe="neither, for your model",
-            why="the stand-in's own laws were drawn anew; no model was trained",
+            agrees="differs" if found.contradicts else "agrees",
+            believe="verify" if found.by_shadows else "neither, for your model",
+            why="it trained the same model again and again"
+            if found.by_shadows
+            else "the stand-in's own laws were drawn anew; no model was trained",
+        )
+
+
+def _mean(check: VerifiedNumber, *, few: bool) -> ReconciledRow:
+    """What verify compares over all records; of a few models where ``few``."""
+    low, high = _ends(check.measured, check.stderr, HALF_WIDTH_OF_GROUPS)
+    believe, why = "both", "many more models of the same training show the same on average"
+    if check.verdict == "differs":
+        over = "over" if (check.predicted or 0.0) > (check.measured or 0.0) else "under"
+        believe = "verify"
+        why = (
+            "it trained the same model again and again; the audit "
+            f"{over}states the exposure on average"
+        )
+    elif not few:
+        believe = "the audit, for single records"
+        why = (
+            "shadow models of the same estimator show the same on average, and the audit's numbers "
+            "of single records carry less noise"
+        )
+    return ReconciledRow(
+        source="verify",
+        quantity=f"{check.quantity}, {check.law}",
+        predicted=check.predicted,
+        measured=check.measured,
+        low=low,
+        high=high,
+        agrees="differs" if check.verdict == "differs" else "agrees",
+        believe=believe,
+        why=why,
+    )
+
+
+def _retrained(found: Verification) -> Iterator[ReconciledRow]:
+    together = found.agreement or {}
+    told = [c for c in found.checks if c.predicted is not None and c.measured is not None]
+    count = len(told)
+    if not told:
+        yield _row(
+            "verify",
+            f"AUC of {len(found.checks)} records",
+            None,
+            None,
+            None,
+            None,
+            sure="neither",
+            why="",
+            unsure="neither",
+            why_not="",
+            unknown="every model of a record was the same, so that no AUC was measured",
+        )
+        return
+    predicted = sum(c.predicted or 0.0 for c in told) / count
+    measured = sum(c.measured or 0.0 for c in told) / count
+    error = sum((c.stderr or 0.0) ** 2 for c in told) ** 0.5 / count
+    stand_in = (
+        "it trained your own model; the audit is of a stand-in with assumed noise, so use its "
+        "ranks and not its levels"
+    )
+    yield _row(
+        "verify",
+        f"AUC, mean of {count} records",
+        predicted,
+        measured,
+        *_ends(measured, error),
+        sure="verify",
+        why=stand_in,
+        unsure="verify",
+        why_not=stand_in,
+    )
+    if "spearman" in together:
+        rank = together["spearman"]
+        yield ReconciledRow(
+            source="verify",
+            quantity="rank correlation of predicted and measured AUC",
+            predicted=1.0,
+            measured=rank["value"],
+            low=rank["low"],
+            high=rank["high"],
+            agrees="agrees" if rank["low"] > 0.0 else "differs",
+            believe="the audit's ranks" if rank["low"] > 0.0 else "verify",
+            why="the same people come first in your own model"
+            if rank["low"] > 0.0
+            else "in your own model other people come first",
         )
 
 
@@ -371,7 +300,6 @@ def _row(
     why: str,
     unsure: str,
     why_not: str,
-    tolerance: float = 0.0,
     unknown: str = "the audit does not give this number",
 ) -> ReconciledRow:
     if predicted is None or measured is None or low is None or high is None:
@@ -386,7 +314,7 @@ def _row(
             believe=unsure,
             why=unknown if predicted is None else why_not,
         )
-    agrees = low <= predicted <= high or abs(predicted - measured) <= tolerance
+    agrees = low <= predicted <= high
     return ReconciledRow(
         source=source,
         quantity=quantity,

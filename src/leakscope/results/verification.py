@@ -7,7 +7,6 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.results.document import Number, ResultDocument
-from leakscope.results.measurement import MeasuredRecord
 from leakscope.results.shown import Short, digits
 
 
@@ -43,11 +42,10 @@ _VERIFIED = {
 
 
 class Verification(ResultDocument):
-    """The result of ``leakscope verify``.
+    """The result of ``leakscope verify``: its checks, and how many of them differ.
 
-    ``measured`` holds what shadow models show of the units whose numbers the audit does not answer
-    for: those that it does not trust, those that a check contradicts, and all where the whole is
-    contradicted.  A decision is made by these, with their intervals, instead of the audit's.
+    One that differs contradicts the result that was verified (:attr:`contradicts`).  ``borne_out``
+    are units that an audit does not know, and whose numbers shadow models show all the same.
 
     Examples
     --------
@@ -66,13 +64,18 @@ class Verification(ResultDocument):
     inconclusive: int
     checks: list[VerifiedNumber]
     agreement: dict[str, Any] | None = None
-    measured: list[MeasuredRecord] = Field(default_factory=list)
+    borne_out: list[int | str] = Field(default_factory=list)
     verdict: str
+
+    @property
+    def contradicts(self) -> bool:
+        """The verdict: whether a number differs from what was measured, whatever kind it is of."""
+        return self.differs > 0
 
     @property
     def by_shadows(self) -> bool:
         """Whether an audit was compared with shadow models of its own model."""
-        return "models" in (self.agreement or {})
+        return "models" in self.settings and "trainer" not in self.settings
 
     def in_short(self) -> Short:
         """The verdict, and every check."""

@@ -1,6 +1,5 @@
-"""The audit as a local web page: who may ask, uploads, jobs, pages."""
+"""The page of ``leakscope serve``: commands composed from a folder, run, and their reports read."""
 
-from leakscope.serving.limits import Limits
-from leakscope.serving.server import serve
+from leakscope.serving.server import listen
 
-__all__ = ["Limits", "serve"]
+__all__ = ["listen"]

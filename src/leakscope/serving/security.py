@@ -10,9 +10,7 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import secrets
-import socket
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
@@ -21,26 +19,25 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PAGE_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; frame-src 'self'; form-action 'none'; base-uri 'none'; "
-    "frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; "
+    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
 
-# A report has its own policy in its own head; only who may frame it cannot be said there.
-REPORT_POLICY = "frame-ancestors 'self'"
+# A report's scripts run in a world of its own: they cannot ask this server for anything.
+REPORT_POLICY = (
+    "sandbox allow-scripts allow-downloads allow-modals allow-popups; frame-ancestors 'none'"
+)
 
 HEADERS: dict[str, str] = {
     "cache-control": "no-store",
     "content-security-policy": PAGE_POLICY,
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
 }
 
-LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+NAMES = ("127.0.0.1", "localhost")
 
 # The browser follows this address itself: after a redirect from another program's link it would
 # hold a cookie with SameSite=Strict back.
@@ -51,36 +48,14 @@ ENTRY = (
 )
 
 
-def is_loopback(host: str) -> bool:
-    """Whether an address that is listened on can be reached from this machine only.
-
-    Examples
-    --------
-    >>> from leakscope.serving.security import is_loopback
-    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 @dataclass(frozen=True)
 class Access:
-    """The server's secrets and its own names.
+    """The server's port and its secrets.
 
     Attributes
     ----------
     port
-        Where it listens.
-    remote
-        Whether other machines may ask.  Then any IP address is a good Host, since the attack that
-        the check is for needs a name.
-    names
-        Host names that are the server's own, without the port.
+        Where it listens, on this machine's loopback address.
     token, session
         What the printed address carries, and what the cookie does.
     cookie
@@ -90,66 +65,33 @@ class Access:
     --------
     >>> from leakscope.serving.security import Access
     >>> access = Access(port=8000)
-    >>> access.own_host("127.0.0.1:8000"), access.own_host("evil.example:8000")
-    (True, False)
-    >>> access.right_token(access.token), access.right_token("guess")
+    >>> access.is_host("127.0.0.1:8000"), access.is_host("evil.example:8000")
     (True, False)
     """
 
     port: int
-    remote: bool = False
-    names: tuple[str, ...] = LOOPBACK_NAMES
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     cookie: str = field(default_factory=lambda: f"leakscope_{secrets.token_hex(4)}", repr=False)
 
-    @classmethod
-    def listening(cls, host: str, port: int) -> Access:
-        """Access to a server that listens on this address."""
-        if is_loopback(host):
-            shown = f"[{host}]" if ":" in host else host
-            return cls(port=port, names=tuple(dict.fromkeys((*LOOPBACK_NAMES, shown))))
-        own = (*LOOPBACK_NAMES, host.lower(), socket.gethostname().lower())
-        return cls(port=port, remote=True, names=own)
+    @property
+    def address(self) -> str:
+        """What to open, token and all."""
+        return f"http://127.0.0.1:{self.port}/?token={self.token}"
 
-    def right_token(self, given: str) -> bool:
+    def is_token(self, given: str) -> bool:
         """Compared in constant time."""
         return hmac.compare_digest(given.encode(), self.token.encode())
 
-    def right_cookie(self, header: str) -> bool:
-        """Whether the Cookie header holds the session, compared in constant time.
-
-        Cookies of other servers on this machine come along, and may be written in any way.
-        """
+    def has_cookie(self, header: str) -> bool:
+        """Whether the Cookie header holds the session; other servers' cookies come along."""
         held = (part.strip().partition("=") for part in header.split(";"))
         given = [value for name, _, value in held if name == self.cookie]
-        return any(hmac.compare_digest(one.encode(), self.session.encode()) for one in given)
+        return any(hmac.compare_digest(value.encode(), self.session.encode()) for value in given)
 
-    def own_host(self, header: str) -> bool:
+    def is_host(self, header: str) -> bool:
         """Whether a Host header names this server."""
-        name, _, port = header.rpartition(":")
-        if port != str(self.port) or not name:
-            return self.port == 80 and self._own_name(header)
-        return self._own_name(name)
-
-    def own_origin(self, header: str, host: str) -> bool:
-        """Whether an Origin header is that of a page which this host served."""
-        return self.own_host(host) and header.lower() == f"http://{host}".lower()
-
-    def set_cookie(self) -> str:
-        """The header that hands the session over."""
-        return f"{self.cookie}={self.session}; HttpOnly; SameSite=Strict; Path=/"
-
-    def _own_name(self, name: str) -> bool:
-        if name.lower() in self.names:
-            return True
-        if not self.remote:
-            return False
-        try:
-            ipaddress.ip_address(name.strip("[]"))
-        except ValueError:
-            return False
-        return True
+        return header.lower() in {f"{name}:{self.port}" for name in NAMES}
 
 
 class Guard:
@@ -164,27 +106,19 @@ class Guard:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 given = list(message.get("headers", ()))
                 named = {name.lower() for name, _ in given}
-                given += [
-                    (name.encode(), value.encode())
-                    for name, value in HEADERS.items()
-                    if name.encode() not in named
-                ]
-                message["headers"] = given
+                added = ((name.encode(), value.encode()) for name, value in HEADERS.items())
+                message["headers"] = given + [pair for pair in added if pair[0] not in named]
             await send(message)
 
-        if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008})
-            return
-        answer = self._answer(scope)
-        if answer is None:
-            await self.app(scope, receive, with_headers)
-        else:
-            await answer(scope, receive, with_headers)
+        await (self._answer(scope) or self.app)(scope, receive, with_headers)
 
     def _answer(self, scope: Scope) -> ASGIApp | None:
         """The answer to what does not go on; None for what does."""
@@ -197,18 +131,19 @@ class Guard:
         for name, value in scope["headers"]:
             headers.setdefault(name.lower(), []).append(value.decode("latin-1"))
         hosts = headers.get(b"host", [])
-        if len(hosts) != 1 or not self.access.own_host(hosts[0]):
+        if len(hosts) != 1 or not self.access.is_host(hosts[0]):
             return refused("This server does not answer under that name.")
         if scope["path"] == "/" and scope["method"] == "GET":
             query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
             if "token" in query:
-                if not self.access.right_token(query["token"]):
+                if not self.access.is_token(query["token"]):
                     return refused("The token in this address is wrong; copy it whole.")
-                return HTMLResponse(ENTRY, headers={"set-cookie": self.access.set_cookie()})
-        if not self.access.right_cookie("; ".join(headers.get(b"cookie", []))):
+                cookie = f"{self.access.cookie}={self.access.session}"
+                handed = f"{cookie}; HttpOnly; SameSite=Strict; Path=/"
+                return HTMLResponse(ENTRY, headers={"set-cookie": handed})
+        if not self.access.has_cookie("; ".join(headers.get(b"cookie", []))):
             return refused("Open the address, with its token, that leakscope serve printed.")
-        if scope["method"] not in ("GET", "HEAD"):
-            origins = headers.get(b"origin", [])
-            if len(origins) != 1 or not self.access.own_origin(origins[0], hosts[0]):
-                return refused("Only this server's own pages may ask for that.")
+        origins = [origin.lower() for origin in headers.get(b"origin", [])]
+        if scope["method"] not in ("GET", "HEAD") and origins != [f"http://{hosts[0]}".lower()]:
+            return refused("Only this server's own pages may ask for that.")
         return None

@@ -37,12 +37,6 @@ class ReconstructSettings(BaseModel):
     )
     black_box: bool = setting(False, "Use the network's answers alone, not its weights.")
     tolerance: float = setting(1e-8, "How near the margin, as a share of it, counts as on it.")
-    points: int | None = setting(
-        None,
-        "How many records to look for (several inputs only).",
-        unset="as many as the weights can determine",
-    )
-    seed: Natural = setting(0, "Seed of the random starts (several inputs only).", metavar="NUMBER")
 
 
 class FitReconstructSettings(BaseModel):
@@ -72,10 +66,6 @@ class FitReconstructSettings(BaseModel):
         "Of a fitted model, with --noise: the chance of naming a record without the model.",
         unset="one in as many as there are records",
     )
-    C: Reachable | None = setting(
-        None, "Of an ONNX file: inverse penalty of logistic.", option="--C"
-    )
-    alpha: Reachable | None = setting(None, "Of an ONNX file: penalty of ridge or Poisson.")
 
 
 class MembershipSettings(BaseModel):
@@ -135,12 +125,8 @@ class PoolAttackSettings(BaseModel):
         metavar="COLUMN",
         unset="those of the model's file",
     )
-    C: Reachable | None = setting(
-        None, "With --pool: inverse penalty of logistic or of an ONNX file.", option="--C"
-    )
-    alpha: Reachable | None = setting(
-        None, "With --pool: penalty of ridge, poisson or an ONNX file of numbers."
-    )
+    C: Reachable | None = setting(None, "With --pool: inverse penalty of logistic.", option="--C")
+    alpha: Reachable | None = setting(None, "With --pool: penalty of ridge or poisson.")
     fraction: Probability | None = setting(
         None, "With --pool: the share of the pool that the model was trained on.", unset="0.5"
     )
@@ -149,24 +135,6 @@ class PoolAttackSettings(BaseModel):
     )
 
 
-class NetworkSettings(BaseModel):
-    """The network that is trained to be attacked.
-
-    Examples
-    --------
-    >>> from leakscope.settings.attack import NetworkSettings
-    >>> NetworkSettings().width
-    200
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    width: Count = setting(200, "Hidden neurons.")
-    steps: Count = setting(8000, "The most steps of training; it stops earlier at a KKT point.")
-    seed: Natural = setting(0, "Seed of the first weights.", metavar="NUMBER")
-
-
-NETWORK_DEFAULTS = NetworkSettings()
 RECONSTRUCT_DEFAULTS = ReconstructSettings()
 FIT_RECONSTRUCT_DEFAULTS = FitReconstructSettings()
 MEMBERSHIP_DEFAULTS = MembershipSettings()

@@ -11,7 +11,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from leakscope.settings.kernel_catalogue import KERNELS, kernel_options
-from leakscope.settings.plugins import all_kernels, brings_model
 from leakscope.settings.setting import (
     Depth,
     Names,
@@ -44,18 +43,18 @@ def _noise_variance(value: Any) -> Any:
 
 
 def _kernel_name(value: str) -> str:
-    if value not in all_kernels():
+    if value not in KERNELS:
         *first, last = map(repr, KERNELS)
         raise PydanticCustomError("kernel", f"input should be {', '.join(first)} or {last}")
     return value
 
 
 def _kernels() -> dict[str, str]:
-    return {name: entry.words for name, entry in all_kernels().items()}
+    return {name: entry.words for name, entry in KERNELS.items()}
 
 
 Scaling = Literal["standard", "none"]
-RouteChoice = Literal["auto", "dense", "features", "nystrom", "device", "disk"]
+RouteChoice = Literal["auto", "dense", "features", "nystrom", "device"]
 NoiseVariance = Annotated[float | str, BeforeValidator(_noise_variance)]
 KernelName = Annotated[str, AfterValidator(_kernel_name), Names(_kernels)]
 
@@ -101,7 +100,7 @@ class AuditSettings(BaseModel):
     )
     route: RouteChoice = setting(
         "auto",
-        "dense, features, nystrom, disk, device or auto.",
+        "dense, features, nystrom, device or auto.",
     )
     inducing: int = setting(2000, "Records that stand for all (nystrom only).", ge=2)
     error: float = setting(
@@ -145,7 +144,7 @@ ModelQuestion = Literal["pool", "population"]
 SecretPrior = Literal["imputed", "shares"]
 ModelObserves = Literal["log_odds", "prediction", "residual", "label", "probabilities"]
 # What a model's file ends in.
-MODEL_FILES = (".skops", ".onnx", ".safetensors")
+MODEL_FILES = (".skops", ".safetensors")
 # Models of kinds that were registered (leakscope.results.kinds), which can be named too.
 REGISTERED: set[str] = set()
 # The user's own code: an estimator, its class or a training function.
@@ -158,8 +157,6 @@ def _model_choice(text: str) -> str:
         return text
     if _IN_A_MODULE.fullmatch(text):
         return text
-    if brings_model(text):
-        return text
     if suffix in (".pkl", ".pickle", ".joblib", ".sav"):
         raise PydanticCustomError(
             "pickle",
@@ -168,7 +165,7 @@ def _model_choice(text: str) -> str:
         )
     raise PydanticCustomError(
         "model",
-        f"input should be one of {', '.join(get_args(ModelName))}, a .skops, .onnx or "
+        f"input should be one of {', '.join(get_args(ModelName))}, a .skops or "
         ".safetensors file, or module:Name of an estimator or a training function",
     )
 
@@ -211,7 +208,7 @@ class ModelSettings(BaseModel):
     model: ModelChoice | None = setting(
         None,
         "Yours: an estimator or training function, module:Name, such as sklearn.svm:SVC; or a "
-        ".skops, .onnx or .safetensors file; or ridge, linear, logistic, poisson, kernel_ridge, "
+        ".skops or .safetensors file; or ridge, linear, logistic, poisson, kernel_ridge, "
         "lasso or elastic_net.",
         metavar="MODEL",
         unset="a stand-in, ridge or logistic",
@@ -289,7 +286,7 @@ class ModelSettings(BaseModel):
     def code(self) -> str | None:
         """``module:Name`` of the user's own, where the model is named so."""
         known = self.model is None or self.named is not None or self.file is not None
-        if known or self.model in REGISTERED or brings_model(str(self.model)):
+        if known or self.model in REGISTERED:
             return None
         return self.model
 

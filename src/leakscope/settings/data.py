@@ -43,7 +43,6 @@ class DataSettings(BaseModel):
         metavar="TASK",
         unset="by the target",
     )
-    split: str | None = setting(None, "Split of a Hugging Face dataset that has several.")
     missing: Missing = setting(
         "error",
         "Empty values: error, drop (the record) or impute.",

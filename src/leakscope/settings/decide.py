@@ -74,9 +74,10 @@ class DecideSettings(Thresholds):
         metavar="WHO",
         unset="not stated: as the audit asked",
     )
-    people: Words | None = setting(
+    each_row: Words | None = setting(
         None,
-        "For records that are copies of others: that they are different people, and how you know.",
+        "That each row is a person of its own, though a column of names or copies of rows speak "
+        "against it, and how you know.",
         metavar="TEXT",
     )
     reason: Words | None = setting(None, "Why these thresholds.", metavar="TEXT")

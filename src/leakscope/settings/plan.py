@@ -80,18 +80,6 @@ class LinearPlanSettings(BaseModel):
     attacker: LinearAttacker = setting(
         "label_known", "Whom the target is met against: label_known or label_hidden."
     )
-    attacker_models: tuple[int, ...] = setting(
-        (),
-        "What a real attacker gets: LiRA with so many shadow models, half of them with the record; "
-        "several separated by commas.",
-    )
-    attacker_sigma: float | None = setting(
-        None, "And one who knows the laws, but believes this sigma."
-    )
-    defences: bool = setting(
-        False,
-        "Leakage and error of ridge, early stopping, noisy descent, bagging and noise on answers.",
-    )
     curve: LinearKnob | None = setting(
         None,
         "Leakage and error along a knob: p, ridge, noise (on every answer), noise_nonmembers "
@@ -126,7 +114,9 @@ class LassoDesignSettings(BaseModel):
         None, "Share of non-zero true coefficients.", metavar="FRACTION", unset="that of --data"
     )
     sigma_xi: float | None = setting(
-        None, "Standard deviation of the label noise.", unset="that of --data"
+        None,
+        "Standard deviation of the label noise; the unit is that of a non-zero coefficient.",
+        unset="that of --data",
     )
     lam: float | None = setting(
         None,
@@ -136,9 +126,6 @@ class LassoDesignSettings(BaseModel):
     sigma_eta: float = setting(..., "Standard deviation of the privacy noise.")
     mechanism: LassoMechanism = setting(
         "objective", "objective (noise times b in the objective) or output (noise on b)."
-    )
-    signal_variance: float = setting(
-        1.0, "Variance of a non-zero coefficient; with --data that of the data."
     )
     noise: LassoNoise = setting(
         "gaussian", "Law of the privacy noise: gaussian, or laplace of the same sd."
@@ -151,27 +138,16 @@ class LassoPlanSettings(BaseModel):
     Examples
     --------
     >>> from leakscope.settings.plan import LassoPlanSettings
-    >>> LassoPlanSettings().divergence
-    'joint'
+    >>> LassoPlanSettings().delta
+    (0.001, 1e-05)
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    pairs: int = setting(
-        0, "Neighbouring datasets to simulate for the joint divergence; 400 give about 5%."
-    )
-    coefficients: int = setting(1000, "p of the simulated datasets.")
     optimize: bool = setting(
         False,
         "Find the noise with the best balance of error and divergence (nearest to the origin), and "
         "the curve.",
-    )
-    divergence: LassoDivergence = setting(
-        "joint",
-        "For --optimize and targets: joint, component_wise or printed (Eqs. 63-64 as they stand).",
-    )
-    target_kl: float | None = setting(
-        None, "Find lambda, noise and mechanism with the least error at this KL or less."
     )
     target_error: float | None = setting(
         None, "Find lambda, noise and mechanism with the least KL at this error or less."
@@ -194,7 +170,6 @@ class LassoPlanSettings(BaseModel):
     settings: tuple[float, ...] | None = setting(
         None, "The knob's settings, separated by commas.", unset="a range"
     )
-    seed: Natural = setting(0, "Seed of the simulated pairs.", metavar="NUMBER")
 
 
 NETWORK_FORMS = ("plain", "residual", "convolution", "pooling")

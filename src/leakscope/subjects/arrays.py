@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data.datasets import RecordId, require_distinct_ids
+from leakscope.data.datasets import MIXED, RecordId, names_of, require_distinct_ids
 from leakscope.errors import InputError
 from leakscope.lood.inputs import require_real
 from leakscope.results.shown import are
@@ -79,27 +79,41 @@ def checked_ids(
     >>> arrays.checked_ids(None, 3)
     (0, 1, 2)
     """
-    if record_ids is None and hasattr(X, "iloc") and X.index.is_unique:
-        record_ids = X.index
-    if record_ids is None:
+    given = ids_given(record_ids, X)
+    if given is None:
         return tuple(range(records))
-    ids = [record_name(value) for value in record_ids]
+    ids = _names(given, "record_ids")
     if len(ids) != records:
         raise InputError(f"there are {records} records and {len(ids)} record_ids.")
     return require_distinct_ids(ids, "record_ids")
 
 
-def record_name(value: Any) -> RecordId:
-    """What a record or a group is called in a result: a whole number as it is, or its text.
+def ids_given(record_ids: Sequence[Any] | None, X: Any) -> Any:
+    """The ids given, or a data frame's index where it can be one; None where there are none."""
+    if record_ids is None and hasattr(X, "iloc") and X.index.is_unique and not X.index.hasnans:
+        return X.index
+    return record_ids
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.subjects import arrays
-    >>> arrays.record_name(np.int64(3)), arrays.record_name(2.5)
-    (3, '2.5')
-    """
-    return int(value) if isinstance(value, (int, np.integer)) else str(value)
+
+def _names(values: Sequence[Any], what: str) -> list[RecordId]:
+    """One name a record, none missing."""
+    names = list(names_of(values).names)
+    if None in names:
+        raise InputError(
+            f"{what} has no name for {names.count(None)} records, first record "
+            f"{names.index(None)} (counting from 0); give each a name of its own if nobody else's "
+            "records are theirs."
+        )
+    return names
+
+
+def mixed_names(**given: Any) -> tuple[str, ...]:
+    """A warning for each list of names in which numbers and text are mixed."""
+    return tuple(
+        f"{name}: {MIXED}; give all as text to be sure."
+        for name, values in given.items()
+        if values is not None and not isinstance(values, str) and names_of(values).mixed
+    )
 
 
 def require_varied_kernel(matrix: FloatArray) -> None:
@@ -230,14 +244,8 @@ def leaving_units(
         )
     if len(groups) != len(ids):
         raise InputError(f"there are {len(ids)} records and {len(groups)} groups.")
-    empty = [row for row, value in enumerate(groups) if value is None or value != value]
-    if empty:
-        raise InputError(
-            f"groups has no name for {len(empty)} records, first record {empty[0]} (counting from "
-            "0); give each a name of its own if nobody else's records are theirs."
-        )
     place: dict[RecordId, int] = {}
-    numbers = [place.setdefault(record_name(value), len(place)) for value in groups]
+    numbers = [place.setdefault(name, len(place)) for name in _names(groups, "groups")]
     if len(place) < 2:
         raise InputError("all records belong to one group; an audit needs at least two.")
     return tuple(place), np.array(numbers, dtype=np.intp)

@@ -6,6 +6,7 @@ What looks alike is a matter of the kernel where the model has one, and of the p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -42,13 +43,14 @@ def report_pictures(
     odd: Sequence[RecordId] = (),
     products: Products | None = None,
 ) -> dict[str, bytes]:
-    """Files by name: ``gallery.json`` and its PNGs; none where the records are not pictures.
+    """Files by name: ``gallery.json`` and its PNGs; none where the records are not pictures,
+    or Pillow is not there to write them.
 
     The most exposed records, those whose labels the others contradict (``odd``), and the records
     most similar to each by ``products``, those of the pixels where left out.
     """
     shape = dataset.picture or pictured(dataset.features)
-    if shape is None or audit.unit != "record":
+    if shape is None or audit.unit != "record" or find_spec("PIL") is None:
         return {}
     if dataset.record_ids != audit.record_ids:
         return {}

@@ -18,10 +18,10 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.special_functions import chance_of_largest
 from leakscope.errors import InputError
-from leakscope.fitted.losses import LOSSES as FITTED_LOSSES
-from leakscope.fitted.losses import TweedieLoss, tweedie
 from leakscope.results.document import AssumptionEntry
 from leakscope.settings.advise import AdviseSettings
+from leakscope.single_fit.losses import LOSSES as FITTED_LOSSES
+from leakscope.single_fit.losses import tweedie
 
 Rows = NDArray[np.intp]
 
@@ -342,7 +342,7 @@ class HeldOutScores:
 def _tweedie_deviance(loss: str, z: FloatArray, y: FloatArray, noise: float) -> FloatArray:
     """2 (E l(z + noise e) - l(log y)) over a standard normal e, of a Tweedie loss l."""
     of = FITTED_LOSSES[loss]
-    assert isinstance(of, TweedieLoss)
+    assert of.power is not None
     rise, fall = 2.0 - of.power, of.power - 1.0
     first = z if rise == 0.0 else np.exp(rise * z + 0.5 * (rise * noise) ** 2) / rise
     second = y * np.exp(np.minimum(-fall * z + 0.5 * (fall * noise) ** 2, 700.0)) / fall

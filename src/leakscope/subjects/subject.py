@@ -37,7 +37,6 @@ from leakscope.settings.audit import (
     ModelSettings,
     TrainingSettings,
 )
-from leakscope.settings.setting import validated
 from leakscope.subjects.laws import Measure, PairLaws, Rows, UnitLaws
 from leakscope.subjects.pricing import Folds, HeldOut, Terms, Unavailable, folds_of
 
@@ -82,7 +81,6 @@ class Asked:
     settings: AuditSettings = AUDIT_DEFAULTS
     chosen: ModelSettings = MODEL_DEFAULTS
     training: TrainingSettings = TRAINING_DEFAULTS
-    explain: int | None = None
     on_progress: Any = None
     # Measures of the user's own, by column.
     measures: Mapping[str, Measure] = field(default_factory=dict)
@@ -255,20 +253,6 @@ class PassedOnError(InputError):
     """A kind that took what is asked for finds, looking closer, that another must."""
 
 
-@dataclass(frozen=True, eq=False)
-class Together:
-    """Both joint laws of what several releases answer about each person.
-
-    ``trusted`` says who passed the ``check`` of these laws together; ``why`` why nobody's numbers
-    are trusted, in words, where that is known before.
-    """
-
-    pair: LawPair
-    trusted: NDArray[np.bool_]
-    check: str
-    why: str = ""
-
-
 class LawsNotStoredError(InputError):
     """The laws of an audit are not in its result."""
 
@@ -303,8 +287,6 @@ class Subject(ABC):
     advice_options: ClassVar[tuple[str, ...]] = ()
     # Models of this kind that can be named, with a few words for a form.
     models: ClassVar[Mapping[str, str]] = {}
-    # The setting that a page's slider moves (``path``), where there is one.
-    slider: ClassVar[str | None] = None
 
     ids: tuple[RecordId, ...]
     unit: Literal["record", "group"] = "record"
@@ -321,16 +303,6 @@ class Subject(ABC):
     @abstractmethod
     def takes(cls, asked: Asked) -> bool:
         """Whether what is asked for is of this kind."""
-
-    @classmethod
-    def form(cls, model: str) -> tuple[str, ...]:
-        """The settings that a form asks for, of a model that can be named."""
-        return ()
-
-    @classmethod
-    def chosen(cls, model: str, given: Mapping[str, Any]) -> tuple[AuditSettings, ModelSettings]:
-        """The settings by which a model that can be named is audited, with what a form gives."""
-        return AUDIT_DEFAULTS, validated(ModelSettings, model=model, **given)
 
     @classmethod
     def stages_for(cls, asked: Asked) -> tuple[str, ...]:
@@ -395,10 +367,6 @@ class Subject(ABC):
         from leakscope.subjects.pictures import report_pictures
 
         return report_pictures(audit, dataset)
-
-    def path(self, on_level: Any = None) -> Any:
-        """What a slider shows of a setting; a sentence where there is none for this audit."""
-        return None
 
     # What can be changed of it, and what that costs.
 
@@ -477,16 +445,6 @@ class Subject(ABC):
 
     # What ``verify`` counts for this kind: draws of each law, or models that all units share.
     counted_in: ClassVar[Literal["draws", "models"]] = "draws"
-    # Whether it looks at what is not trusted first.
-    doubted_first: ClassVar[bool] = False
-
-    @classmethod
-    def composed(cls, releases: Sequence[Any], rows: NDArray[np.intp]) -> Together:
-        """What several releases of this kind say of each person together.
-
-        ``rows`` is (k, n): where record i stands in release k, -1 where that was not trained on it.
-        """
-        raise InputError(f"compose does not work on {cls.words}.")
 
     def answers(self, units: Rows, count: int, seed: int) -> Answers:
         """Answers of models trained with and without some units."""

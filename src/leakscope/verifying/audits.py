@@ -7,7 +7,7 @@ here their answers are set beside what the audit's table says, without knowing w
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,12 +22,11 @@ from leakscope.errors import InputError
 from leakscope.fitted.counted_models import MOST_EXCESS, opposites
 from leakscope.fitted.few_models import NEAR, FewModels, few_models
 from leakscope.fitted.record_population import means_and_squares
-from leakscope.fitted.shadow import BLOCKS, LEAST_OF_EACH, ShadowScores
+from leakscope.fitted.shadow import BLOCKS, FPR, LEAST_OF_EACH, ShadowScores
 from leakscope.laws.distributions import Discrete
 from leakscope.laws.pair import LawPair
 from leakscope.results.audit import Audit
-from leakscope.results.measurement import measured_records
-from leakscope.results.reconciliation import HALF_WIDTH, fpr_reached, shadows_agree
+from leakscope.results.reconciliation import HALF_WIDTH
 from leakscope.subjects.ranks import rank_correlation
 from leakscope.subjects.subject import Answers, LawsNotStoredError, Subject, places
 from leakscope.verifying.checks import (
@@ -56,8 +55,8 @@ SHARED = 3.0
 # Of how often something happens.
 OF_CHANCE = 0.1
 
-# So many of the units that an audit does not trust are checked beside those asked for.
-MOST_DOUBTED = 20
+# Mean TPRs within this share of each other are called the same, however many models there were.
+TOLERANCE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +102,10 @@ def check_audit(
     require_computed_numbers(audit, subject)
     exposure = _exposure(audit, place)
     rows = rows_to_check(subject.ids, exposure, records, record_ids, random_state=seed)
-    if not record_ids and subject.doubted_first:
-        # What the audit itself does not trust is what a check is for.
-        trusted = audit.trusted[place]
-        rows = list(dict.fromkeys([*rows, *np.flatnonzero(~trusted)[:MOST_DOUBTED].tolist()]))
+    if not record_ids and subject.counted_in == "models":
+        # What the audit does not know it does not say, and that is no contradiction.
+        known = audit.known[place]
+        rows = [row for row in rows if known[row]] or rows
     answers = subject.answers(np.asarray(rows, dtype=np.intp), count, seed)
     if answers.scores is not None:
         return _shared(audit, subject, place, rows, answers, seed, named=bool(record_ids))
@@ -265,8 +264,18 @@ def _shared(
     if values is not None:
         names = [f"{audit.unit} {subject.ids[row]}" for row in rows]
         kept = np.zeros(len(place), dtype=np.bool_) if named else audit.trusted[place]
-        checks = _on_values(values, names, rows, scores, trained_on, kept)
-        return Outcome(checks, answers.how, {**answers.settings, "records": len(rows)})
+        value_checks, whole = _on_values(values, scores, trained_on, kept)
+        checks = [
+            check
+            for row, name in zip(rows, names, strict=True)
+            for check in value_checks(name, row)
+        ]
+        return Outcome(
+            [*checks, *whole],
+            answers.how,
+            {**answers.settings, "records": len(rows)},
+            borne_out=_borne_out(audit, subject, place, value_checks),
+        )
     spreads = [_sd(audit, side) for side in ("with", "without")]
     if spreads[0] is None or spreads[1] is None:
         raise InputError("the result does not say how far the scores of its records spread.")
@@ -276,8 +285,9 @@ def _shared(
         _means(audit, "without")[place, 0],
         spreads[1][place],
     )
+    measurable = np.isfinite(told.shift) & (told.nonmember_sd >= 0.0)
     for row in rows:
-        if not (np.isfinite(told.shift[row]) and told.nonmember_sd[row] >= 0.0):
+        if not measurable[row]:
             name = f"{audit.unit} {subject.ids[row]}"
             raise InputError(f"the result's {name} has no mean and spread to check.")
     lawless = _lawless(audit)[place]
@@ -285,38 +295,39 @@ def _shared(
     advantages = _Advantages(audit, place, few, seed)
     usual = _usual_fourth_moment(scores, trained_on)
     excess = excess_of_opposites(scores, trained_on)
-    lawful = [row for row in rows if not lawless[row]]
-    own = dict(zip(lawful, zip(*_own_errors(audit, place[lawful]), strict=True), strict=True))
-    of_rows = [
-        [advantages.check(f"{audit.unit} {subject.ids[row]}", row)]
-        if lawless[row]
-        else _of_unit(
-            f"{audit.unit} {subject.ids[row]}",
+
+    def unit_checks(name: str, row: int) -> list[Check]:
+        if lawless[row]:
+            return [advantages.check(name, row)]
+        errors = _own_errors(audit, place[[row]])
+        return _of_unit(
+            name,
             float(told.shift[row]),
             (float(told.member_sd[row]), float(told.nonmember_sd[row])),
             scores[trained_on[:, row], row],
             scores[~trained_on[:, row], row],
             usual,
-            (float(own[row][0]), float(own[row][1])),
+            (float(errors[0][0]), float(errors[1][0])),
             excess,
         )
-        for row in rows
+
+    checks = [
+        check for row in rows for check in unit_checks(f"{audit.unit} {subject.ids[row]}", row)
     ]
-    checks = [check for own_checks in of_rows for check in own_checks]
-    lean = leaning(checks)
-    warnings = () if lean is None else (lean,)
+    borne_out = _borne_out(audit, subject, place, unit_checks)
+    lean, warnings = leaning(checks), tuple[str, ...]()
+    if lean is not None:
+        sentence, together = lean
+        warnings, checks = (sentence,), [*checks, together]
     settings = {**answers.settings, "records": len(rows)}
-    untrusted = ~audit.trusted[place]
     if np.count_nonzero(lawless) > 0.5 * len(lawless):
         if few is None:
-            return Outcome(checks, answers.how, settings, None, warnings)
+            return Outcome(checks, answers.how, settings, None, warnings, borne_out)
         together = advantages.together(f"all {audit.unit}s")
         checks.append(together)
-        doubted = _doubted(checks, rows, of_rows, untrusted, whole=lean is not None)
-        measured = measured_records(few, subject.ids, doubted.tolist())
         found = advantages.agreement(together, len(scores))
         how = f"{answers.how}. {_counted_words(found, audit.unit)}"
-        return Outcome(checks, how, settings, found, warnings, measured)
+        return Outcome(checks, how, settings, found, warnings, borne_out)
     # Of laws that a few models were measured for, all err together.
     if subject.basis == "computed" and not named:
         checks += _together(told, scores, trained_on, audit.trusted[place])
@@ -327,32 +338,45 @@ def _shared(
             f"without it, so there is no summary over all {audit.unit}s, and normal laws do not "
             "describe them."
         )
-        return Outcome(checks, answers.how, settings, None, (*warnings, alike))
+        return Outcome(checks, answers.how, settings, None, (*warnings, alike), borne_out)
     summed: Any = fitted.check_against_shadows(
         told.some(~lawless),  # type: ignore[arg-type]
         ShadowScores(scores[:, ~lawless], trained_on[:, ~lawless]),
         random_state=seed,
     )
-    agree = shadows_agree(summed.tpr_predicted, summed.tpr_observed, summed.tpr_stderr)
-    whole = lean is not None or not agree
-    doubted = _doubted(checks, rows, of_rows, untrusted, whole=whole)
-    few = _few(told, scores, trained_on, seed) if few is None and doubted.size else few
-    measured = [] if few is None else measured_records(few, subject.ids, doubted.tolist())
     who = f"all {audit.unit}s"
     if lawless.any():
         who = f"the {np.count_nonzero(~lawless)} {audit.unit}s whose advantage was not counted"
+    checks.append(
+        _over_all(who, summed.tpr_at, summed.tpr_predicted, summed.tpr_observed, summed.tpr_stderr)
+    )
+    lowest = "" if summed.tpr_at <= FPR else " (the lowest that so few models show)"
     how = (
         f"{answers.how}. Over {who} the predicted shift is {summed.shift_ratio:.2f} "
         f"times the observed one and the sd {summed.sd_ratio:.2f} times; the rank correlation of "
         f"the advantages is {summed.rank_correlation:.2f}, where exactly right numbers would reach "
         f"{summed.ceiling:.2f} with this many models; the mean TPR at "
-        f"{fpr_reached(summed.tpr_at)} is {summed.tpr_predicted:.3f} predicted and "
+        f"{_percent(summed.tpr_at)}{lowest} is {summed.tpr_predicted:.3f} predicted and "
         f"{summed.tpr_observed:.3f} counted (standard error {summed.tpr_stderr:.3f})"
     )
-    if not agree:
-        over = "above" if summed.tpr_predicted > summed.tpr_observed else "below"
-        how += f", so that the predicted one differs: it lies {over} what its error allows"
-    return Outcome(checks, how, settings, asdict(summed), warnings, measured)
+    return Outcome(checks, how, settings, asdict(summed), warnings, borne_out)
+
+
+def _borne_out(
+    audit: Audit,
+    subject: Subject,
+    place: npt.NDArray[np.intp],
+    unit_checks: Callable[[str, int], list[Check]],
+) -> tuple[RecordId, ...]:
+    """The units that the audit does not know, and whose every check agrees."""
+    unknown = np.flatnonzero(~audit.known[place]).tolist()
+    checks = {row: unit_checks("", row) for row in unknown}
+    threshold = threshold_for(sum(map(len, checks.values())))
+    return tuple(
+        subject.ids[row]
+        for row, of_row in checks.items()
+        if all(check.verdict(threshold) == "agrees" for check in of_row)
+    )
 
 
 def _lawless(audit: Audit) -> npt.NDArray[np.bool_]:
@@ -433,23 +457,26 @@ def _few_values(audit: Audit, place: npt.NDArray[np.intp]) -> LawPair | None:
 
 def _on_values(
     pair: LawPair,
-    names: Sequence[str],
-    rows: Sequence[int],
     scores: FloatArray,
     trained_on: npt.NDArray[np.bool_],
     kept: npt.NDArray[np.bool_],
-) -> list[Check]:
-    """How often each unit's best test says yes, with it and without it, and what all are worth.
+) -> tuple[Callable[[str, int], list[Check]], list[Check]]:
+    """How often a unit's best test says yes, with it and without it; and what all are worth.
 
     Scores of few values have no spread to compare: a rare value is seen or it is not.
     """
     values = [law for law in (pair.member, pair.nonmember) if isinstance(law, Discrete)]
     yes = pair.member.log_density(scores) > pair.nonmember.log_density(scores)
-    each = [[law.log_density(v) for law in values] for v in np.moveaxis(values[0].values, -1, 0)]
-    accepted = np.stack([inside > outside for inside, outside in each], axis=-1)
-    said = [np.where(accepted, law.probabilities, 0.0).sum(axis=-1) for law in values]
-    checks = []
-    for name, row in zip(names, rows, strict=True):
+    densities = [
+        [law.log_density(v) for law in values] for v in np.moveaxis(values[0].values, -1, 0)
+    ]
+    accepted = np.stack([inside > outside for inside, outside in densities], axis=-1)
+    said = [
+        np.minimum(np.where(accepted, law.probabilities, 0.0).sum(axis=-1), 1.0) for law in values
+    ]
+
+    def unit_checks(name: str, row: int) -> list[Check]:
+        checks = []
         for quantity, mask, chance in (
             ("TPR of its test", trained_on[:, row], float(said[0][row])),
             ("FPR of its test", ~trained_on[:, row], float(said[1][row])),
@@ -459,14 +486,16 @@ def _on_values(
                 checks.append(Check(name, quantity, chance, math.nan, math.nan, OF_CHANCE))
                 continue
             error = float(np.sqrt(chance * (1.0 - chance) / count))
-            score = binomial_score(often, count, min(chance, 1.0))
+            score = binomial_score(often, count, chance)
             checks.append(
                 Check(name, quantity, chance, often / count, error, OF_CHANCE, score=score)
             )
+        return checks
+
     counts = trained_on.sum(axis=0)
     kept = kept & (np.minimum(counts, len(scores) - counts) > LEAST_OF_EACH)
     if not kept.any():
-        return checks
+        return unit_checks, []
     blocks = np.arange(len(scores)) % BLOCKS
 
     def counted(models: npt.NDArray[np.bool_]) -> float:
@@ -481,33 +510,20 @@ def _on_values(
     measured = counted(np.ones(len(scores), dtype=np.bool_))
     predicted = float(np.mean((said[0] - said[1])[kept]))
     score = mean_score(measured - predicted, error, BLOCKS - 1.0)
-    checks.append(
-        Check("all trusted", "mean advantage", predicted, measured, error, OF_CHANCE, score=score)
-    )
-    return checks
+    law, quantity = "all trusted", "mean advantage"
+    return unit_checks, [Check(law, quantity, predicted, measured, error, OF_CHANCE, score=score)]
 
 
-def _doubted(
-    checks: Sequence[Check],
-    rows: Sequence[int],
-    of_rows: Sequence[Sequence[Check]],
-    untrusted: npt.NDArray[np.bool_],
-    *,
-    whole: bool,
-) -> npt.NDArray[np.intp]:
-    """The units for whose numbers the audit does not answer; all, where the whole is contradicted.
+def _over_all(law: str, level: float, predicted: float, measured: float, error: float) -> Check:
+    """The mean TPR over all units, whose standard error is over blocks of models."""
+    gap = measured - predicted
+    beyond = math.copysign(max(abs(gap) - TOLERANCE * measured, 0.0), gap)
+    quantity, score = f"mean TPR at {_percent(level)}", mean_score(beyond, error, BLOCKS - 1.0)
+    return Check(law, quantity, predicted, measured, error, RESOLUTION * measured, score=score)
 
-    ``of_rows`` are the checks of each of ``rows``, with which ``checks`` begin.
-    """
-    threshold = threshold_for(len(checks))
-    differs = [check.verdict(threshold) == "differs" for check in checks]
-    found, place = untrusted.copy(), 0
-    for row, own in zip(rows, of_rows, strict=True):
-        found[row] |= any(differs[place : place + len(own)])
-        place += len(own)
-    if whole or any(differs[place:]):
-        found[:] = True
-    return np.flatnonzero(found)
+
+def _percent(level: float) -> str:
+    return f"{100 * level:.2g}% FPR"
 
 
 def _few(
@@ -522,7 +538,7 @@ def _few(
             trained_on,
             level_models=False,
             random_state=seed,
-            refuse_probabilities=False,
+            refuse_mistakes=False,
         )
     except InputError:
         return None

@@ -165,15 +165,19 @@ def spread_score(predicted: float, measured: float, freedom: float) -> float:
     return float(ndtri_exp(chi2.logcdf(square, freedom)))
 
 
-def leaning(checks: Sequence[Check]) -> str | None:
-    """A sentence where the predictions of one quantity all err to one side; None where not.
+def leaning(checks: Sequence[Check]) -> tuple[str, Check] | None:
+    """Where the predictions of one quantity all err to one side: a sentence, and them as one check.
 
-    Each may agree within its own standard error and all together be off.
+    Each may agree within its own standard error and all together be off.  The check is of their
+    mean, as if their errors were independent.
 
     Examples
     --------
     >>> from leakscope.verifying.checks import Check, leaning
-    >>> print(leaning([Check(str(i), "AUC", 0.62, 0.82, 0.08, 0.1) for i in range(8)]))
+    >>> sentence, together = leaning([Check(str(i), "AUC", 0.6, 0.8, 0.08, 0.1) for i in range(8)])
+    >>> together.law, together.verdict()
+    ('all checked', 'differs')
+    >>> print(sentence)
     all 8 measured values of AUC lie above the predictions, by 0.2 on average: the predictions are
     too low, even though single records agree within their errors.
     """
@@ -183,13 +187,21 @@ def leaning(checks: Sequence[Check]) -> str | None:
         gaps = [math.copysign(1.0, c.predicted) * (c.measured - c.predicted) for c in own]
         if len(own) < LEAST_LEANING or min(gaps) * max(gaps) <= 0.0:
             continue
-        if sum(abs(check.z) for check in own) >= LEANING_FROM * len(own):
+        apart = sum(abs(check.z) for check in own) / len(own)
+        if apart >= LEANING_FROM:
             side, size = ("above", "low") if gaps[0] > 0.0 else ("below", "high")
-            return (
+            said, seen = (
+                math.fsum(values) / len(own)
+                for values in zip(*((c.predicted, c.measured) for c in own), strict=True)
+            )
+            error = abs(seen - said) / (apart * math.sqrt(len(own)))
+            together = Check("all checked", quantity, said, seen, error, math.inf)
+            sentence = (
                 f"all {len(own)} measured values of {quantity} lie {side} the predictions, by "
                 f"{abs(sum(gaps)) / len(own):.2g} on average: the predictions are too {size}, even "
                 "though single records agree within their errors."
             )
+            return sentence, together
     return None
 
 

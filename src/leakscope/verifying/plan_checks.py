@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from leakscope.data.datasets import RecordId
 from leakscope.errors import InputError
 from leakscope.lasso.setting import LassoSetting
 from leakscope.lasso.simulated import simulate_lasso
 from leakscope.linear.design import GaussianDesign, OutputNoise
 from leakscope.planning.linear_plan import plan_linear
 from leakscope.planning.reachable import require_reachable
-from leakscope.results.measurement import MeasuredRecord
 from leakscope.results.plan import LassoPlan, LinearPlan
 from leakscope.running.cells import Cell
 from leakscope.subjects.recipe import taken_from_result
@@ -31,7 +31,7 @@ class Outcome:
     settings: dict[str, Any]
     agreement: dict[str, Any] | None = None
     warnings: tuple[str, ...] = ()
-    measured: list[MeasuredRecord] = field(default_factory=list)
+    borne_out: tuple[RecordId, ...] = ()
 
 
 def by_matrices(document: LinearPlan, draws: int, seed: int) -> Outcome:
@@ -82,7 +82,7 @@ def by_refits(document: LassoPlan, datasets: int, seed: int) -> Outcome:
     """Errors, overlap and divergence of ``plan lasso`` against refits on drawn datasets."""
     if not document.stable:
         raise InputError("the plan is of an unstable setting, for which no number can be verified.")
-    beside = ("seed", "data_scale", "data_lam")
+    beside = ("data_scale", "data_lam")
     told = {name: value for name, value in document.settings.items() if name not in beside}
     with taken_from_result():
         require_reachable({k: v for k, v in told.items() if not isinstance(v, str)})

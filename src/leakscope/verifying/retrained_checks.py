@@ -22,15 +22,15 @@ from leakscope.settings.verify import RETRAINING_DEFAULTS
 from leakscope.subjects.subject import Subject, places
 from leakscope.subjects.training.own_training import OwnTraining, named_training, training_of
 from leakscope.verifying.checks import LEAST_RECORDS, Check, agreement, leaning, rows_to_check
-from leakscope.verifying.experiments.network_training import (
+from leakscope.verifying.network_training import (
     DenseNetwork,
     NetworkTrainer,
     TrainedAnswers,
     Trainer,
     require_libraries,
 )
-from leakscope.verifying.experiments.retraining import RetrainedRecord, RetrainingPlan, retrain
 from leakscope.verifying.plan_checks import Outcome
+from leakscope.verifying.retraining import RetrainedRecord, RetrainingPlan, retrain
 
 AUC_RESOLUTION = 0.1
 
@@ -257,7 +257,11 @@ def by_retraining(
             [float(auc.high) for _, auc in told_apart],
             random_state=seed,
         ).to_dict()
-    warnings = [_deterministic(what, len(rows) - len(told_apart), len(rows)), leaning(checks)]
+    lean = leaning(checks)
+    warnings = [
+        _deterministic(what, len(rows) - len(told_apart), len(rows)),
+        None if lean is None else lean[0],
+    ]
     how = (
         f"{found.models_trained} models of {what}, trained with and without each of {len(rows)} "
         f"records ({found.models_planned} were planned; records whose AUC was known to within "

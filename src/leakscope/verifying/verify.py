@@ -211,7 +211,7 @@ def _verification(
             for check in outcome.checks
         ],
         agreement=outcome.agreement,
-        measured=outcome.measured,
+        borne_out=list(outcome.borne_out),
         verdict=_verdict(counts, threshold, outcome),
     )
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from leakscope import fitted
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.fitted.erasure import EXPLAINED, Erased, both_published, erased, optimum
+from leakscope.fitted.erasure import EXPLAINED, Erased, both_published, erased
 from leakscope.fitted.from_sklearn import stops_at
 from leakscope.fitted.paired import Described
 from leakscope.fitted.problem import FittedModel
@@ -28,6 +28,7 @@ from leakscope.fitted.refits import (
 )
 from leakscope.results.audit import EXPOSED_ABOVE
 from leakscope.results.erasure import Found, MoreExposed, Trace
+from leakscope.single_fit.optimum import optimum
 from leakscope.subjects.laws import MEASURES
 from leakscope.subjects.subject import ErasedModel
 

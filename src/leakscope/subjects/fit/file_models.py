@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from leakscope import fitted
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import Dataset
 from leakscope.data.files import reason
 from leakscope.data.models import ModelFile, read_model
-from leakscope.data.onnx_graphs import LinearArrays
 from leakscope.data.sources import raw_features
 from leakscope.errors import InputError
 from leakscope.fitted.heads import described_by, head_of_arrays
@@ -121,15 +119,13 @@ def file_fit(
         raise InputError("--gamma belongs to --model kernel_ridge; a file has its own.")
     if file.head is not None:
         return _head_fit(dataset, prepared, file, settings)
-    if file.linear is None and (settings.C is not None or settings.alpha is not None):
+    if settings.C is not None or settings.alpha is not None:
         raise InputError(f"{file.path.name} has its own penalty; leave out --C and --alpha.")
     first: InputError | None = None
     for X, y, step in _records(dataset, prepared, file, scaling):
         try:
             estimator = file.estimator
-            if file.linear is not None:
-                estimator = rebuilt(file.linear, X, y, settings, file.path.name)
-            elif not is_fitted(estimator):
+            if not is_fitted(estimator):
                 estimator = fitted_here(estimator, X, y)
             described = described_as(_origin(file), estimator, X, y)
         except NoLawsError:
@@ -139,7 +135,7 @@ def file_fit(
             first = first or error
             continue
         told = [text for text in prepared.steps if text in dataset.steps]
-        examined = _examined(file, estimator, described, settings)
+        examined = _examined(file, estimator, described)
         return FileFit(estimator, X, y, described, examined, (*told, *step))
     assert first is not None
     raise InputError(f"{file.path.name}: {first}") from first
@@ -190,7 +186,7 @@ def _records(
     dataset: Dataset, prepared: Dataset, file: ModelFile, scaling: Scaling
 ) -> Iterator[tuple[Any, NDArray[Any], tuple[str, ...]]]:
     """The records as the model may take them, one way after the other, and the step in words."""
-    if file.linear is None and not is_fitted(file.estimator):
+    if not is_fitted(file.estimator):
         for form in forms_of(dataset, scaling):
             yield form.X, form.y, (form.words(dataset, scaling),)
         return
@@ -225,10 +221,7 @@ def labels_for(file: ModelFile, dataset: Dataset) -> NDArray[Any]:
             f"{file.path.name} predicts classes, and the target {dataset.target_name!r} is taken "
             "as a quantity; give --task classification."
         )
-    if file.linear is not None:
-        classes = np.array(file.linear.classes)
-    else:
-        classes = np.asarray(getattr(file.estimator, "classes_", ()))
+    classes = np.asarray(getattr(file.estimator, "classes_", ()))
     known = {str(label): label for label in classes.tolist()}
     if classes.dtype.kind in "iuf":
         known.update({f"{float(label):g}": label for label in classes.tolist()})
@@ -243,18 +236,13 @@ def labels_for(file: ModelFile, dataset: Dataset) -> NDArray[Any]:
 
 
 def _origin(file: ModelFile) -> str:
-    here = file.linear is None and not is_fitted(file.estimator)
-    return FITTED_HERE if here else FITTED_BY_YOU
+    return FITTED_BY_YOU if is_fitted(file.estimator) else FITTED_HERE
 
 
-def _examined(
-    file: ModelFile, estimator: Any, described: Described, settings: ModelSettings
-) -> ExaminedModel:
-    given = file.linear is None or settings.C is not None or settings.alpha is not None
-    found = "" if given else "; penalty found from its coefficients"
+def _examined(file: ModelFile, estimator: Any, described: Described) -> ExaminedModel:
     origin = _origin(file)
     if file.sha256 is not None:
-        origin = f"{origin} ({file.path.name}{found})"
+        origin = f"{origin} ({file.path.name})"
     return ExaminedModel(
         type=type(estimator).__name__,
         name=described.name,
@@ -276,95 +264,3 @@ def plain_parameters(model: Any) -> dict[str, Any]:
         or isinstance(value, (bool, int, str))
         or (isinstance(value, float) and bool(np.isfinite(value)))
     }
-
-
-def rebuilt(
-    linear: LinearArrays, X: FloatArray, y: NDArray[Any], settings: ModelSettings, name: str
-) -> Any:
-    """The estimator that an ONNX file was written from, with the penalty that its fit reveals."""
-    from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
-
-    if X.shape[1] != len(linear.matrix):
-        raise InputError(
-            f"the model takes {len(linear.matrix)} features, but the table has {X.shape[1]}."
-        )
-    offset = np.zeros(X.shape[1]) if linear.offset is None else linear.offset
-    scale = np.ones(X.shape[1]) if linear.scale is None else linear.scale
-    design = (X - offset) * scale
-    with_intercept = bool(np.any(linear.intercept))
-    own, other = ("C", "alpha") if linear.classes is not None else ("alpha", "C")
-    if getattr(settings, other) is not None:
-        raise InputError(f"--{other} does not belong to {name}; it has --{own}.")
-    given = getattr(settings, own)
-    penalty = _penalty(linear, design, y) if given is None else (1 / given if own == "C" else given)
-    inner: Any
-    if linear.classes is not None:
-        inner = LogisticRegression(
-            C=np.inf if penalty == 0.0 else 1.0 / penalty, fit_intercept=with_intercept
-        )
-        inner.classes_ = np.unique(np.array(linear.classes))
-        inner.coef_, inner.intercept_ = linear.matrix.T, linear.intercept
-        inner.n_iter_ = np.array([1], dtype=np.int32)
-    else:
-        if linear.link == "exp":
-            inner = PoissonRegressor(alpha=penalty, fit_intercept=with_intercept)
-        elif penalty == 0.0:
-            inner = LinearRegression(fit_intercept=with_intercept)
-        else:
-            inner = Ridge(alpha=penalty, fit_intercept=with_intercept)
-        inner.coef_, inner.intercept_ = linear.matrix[:, 0], float(linear.intercept[0])
-    inner.n_features_in_ = X.shape[1]
-    if linear.offset is None and linear.scale is None:
-        return inner
-    return _scaled(inner, offset, 1.0 / scale)
-
-
-def _scaled(inner: Any, mean: FloatArray, scale: FloatArray) -> Any:
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    scaler = StandardScaler()
-    scaler.mean_, scaler.scale_, scaler.var_ = mean, scale, scale**2
-    scaler.n_features_in_, scaler.n_samples_seen_ = len(mean), 1
-    return make_pipeline(scaler, inner)
-
-
-def _penalty(linear: LinearArrays, design: FloatArray, y: NDArray[Any]) -> float:
-    """The penalty whose gradient cancels that of the loss, along the coefficients.
-
-    At the optimum X'(mean - y) = -penalty w; elsewhere no penalty does, and the optimum's check
-    says so.
-    """
-    z = design @ linear.matrix + linear.intercept
-    if linear.classes is not None:
-        codes = np.searchsorted(np.unique(np.array(linear.classes)), y)
-        if z.shape[1] == 1:
-            force = special.expit(z[:, 0]) - codes
-            force = force[:, None]
-        else:
-            force = special.softmax(z, axis=1) - np.eye(z.shape[1])[codes]
-    else:
-        mean = np.exp(np.minimum(z, 700.0)) if linear.link == "exp" else z
-        force = mean - y[:, None]
-    gradient = design.T @ force / (len(design) if linear.link == "exp" else 1)
-    size = float(np.sum(linear.matrix**2))
-    found = -float(np.sum(gradient * linear.matrix)) / max(size, 1e-300)
-    # What the rounding of the file's numbers makes of a penalty of zero: of the order of the loss's
-    # curvature along the coefficients, which is at most this, in float32.
-    curvature = float(np.sum((z - linear.intercept) ** 2)) / max(size, 1e-300)
-    least = 1e-6 * curvature / (len(design) if linear.link == "exp" else 1)
-    if found <= least:
-        return 0.0
-    # What no penalty cancels is the solver's tolerance; digits below it say nothing.
-    left = float(np.linalg.norm(gradient + found * linear.matrix)) / np.sqrt(size)
-    if linear.classes is None:
-        return _rounded(found, left)
-    return 1.0 / _rounded(1.0 / found, left / found**2)
-
-
-def _rounded(value: float, error: float) -> float:
-    """The fewest digits that are as near as the error allows; six at most."""
-    texts = (f"{value:.{digits}g}" for digits in range(1, 7))
-    return next(
-        (float(text) for text in texts if abs(float(text) - value) <= error), float(f"{value:.6g}")
-    )

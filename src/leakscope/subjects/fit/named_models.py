@@ -15,12 +15,11 @@ from leakscope import fitted, kernels
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import Dataset
 from leakscope.errors import InputError
-from leakscope.fitted.leave_one_out import one_step_out
 from leakscope.fitted.paired import Described, PairedModel
-from leakscope.fitted.people_cavity import one_step_out_of_people
 from leakscope.kernels.formulas import median_length_scale
 from leakscope.results.audit import ExaminedModel
 from leakscope.settings.audit import PENALTIES, ModelName, ModelSettings
+from leakscope.single_fit.leave_one_out import one_step_out
 from leakscope.subjects.laws import rounded_up
 from leakscope.subjects.pricing import Folds, HeldOutScores, ReleasedError
 
@@ -103,15 +102,15 @@ class NamedFit:
 def held_out(model: Described) -> ReleasedError:
     """The loss, and the share of right classes, of answers about records that were left out.
 
-    By leave-one-out from the one fit (`fitted.leave_one_out.one_step_out`), so that a penalty is
-    priced by one factorisation instead of a fit for each fold; of paired fits by their answers
+    By leave-one-out from the one fit (`single_fit.leave_one_out.one_step_out`), so that a penalty
+    is priced by one factorisation instead of a fit for each fold; of paired fits by their answers
     without the record.  Where groups leave, all of a group's records are left out at once: its
     other records would tell of each.
     """
     if isinstance(model, PairedModel):
         return _priced(model, model.pairs(0.5).without)
     if model.codes is not None:
-        return _priced(model, one_step_out_of_people(model, model.codes)[None])
+        return _priced(model, one_step_out(model.joint, model.codes)[None])
     return _priced(model, one_step_out(model.problems[0])[None])
 
 

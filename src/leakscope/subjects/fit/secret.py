@@ -91,8 +91,8 @@ class Near:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Near:
-        """As the settings have it; those of earlier versions know no values."""
-        return cls(settings["secret_within"], settings.get("secret_values"))
+        """As the settings have it."""
+        return cls(settings["secret_within"], settings["secret_values"])
 
     def refuse(self, name: str) -> None:
         """Of categories there is nothing near."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from leakscope.data.files import told_as
 from leakscope.data.models import ModelFile, read_model
 from leakscope.data.preparation import prepare, target_unit
 from leakscope.errors import InputError
-from leakscope.fitted.cavity import Neighbours, neighbours_of
 from leakscope.fitted.fitted_laws import few_valued
 from leakscope.fitted.from_sklearn import no_laws
 from leakscope.fitted.heads import described_by, measured, solves_convex
@@ -31,8 +30,8 @@ from leakscope.fitted.margins import Corner
 from leakscope.fitted.neighbours import on_top
 from leakscope.fitted.paired import Described, PairedModel
 from leakscope.fitted.paired_laws import reasons
-from leakscope.fitted.people import neighbours_of_people
-from leakscope.fitted.problem import ConvexProblem, FittedModel, NoLawsError
+from leakscope.fitted.people import neighbours_of
+from leakscope.fitted.problem import FittedModel, NoLawsError
 from leakscope.fitted.refits import WholeFit, fresh_copy, penalty_of
 from leakscope.fitted.shadow import ProblemFits, shadows_of
 from leakscope.laws.distributions import Discrete, Normal, NormalMixture
@@ -61,6 +60,7 @@ from leakscope.settings.audit import (
 from leakscope.settings.decide import ATTACKERS
 from leakscope.settings.setting import described as option_named
 from leakscope.settings.setting import validated
+from leakscope.single_fit.problem import ConvexProblem
 from leakscope.subjects.arrays import (
     checked_features,
     checked_ids,
@@ -100,7 +100,6 @@ from leakscope.subjects.subject import (
     PassedOnError,
     Stages,
     Subject,
-    Together,
     Wanted,
     normal_laws,
     shared_answers,
@@ -163,15 +162,6 @@ class Fit(Subject):
     stages = ("check", "fit", "laws", "measure", "option")
     Details = FitDetails
     advice_options = ("check",)
-    models: ClassVar[Mapping[str, str]] = {
-        "ridge": "ridge regression",
-        "linear": "linear regression",
-        "logistic": "logistic regression",
-        "poisson": "Poisson regression, for counts",
-        "kernel_ridge": "kernel ridge regression",
-        "lasso": "the LASSO",
-        "elastic_net": "elastic net, half L1 and half L2",
-    }
 
     def __init__(
         self,
@@ -228,11 +218,6 @@ class Fit(Subject):
         if asked.has_model:
             return True
         return not asked.of_process and none_fitted(arrays_as_dataset(asked)) is None
-
-    @classmethod
-    def form(cls, model: str) -> tuple[str, ...]:
-        """The penalty, where the model has one."""
-        return {"linear": (), "logistic": ("C",)}.get(model, ("alpha",))
 
     @classmethod
     def stages_for(cls, asked: Asked) -> tuple[str, ...]:
@@ -563,13 +548,6 @@ class Fit(Subject):
             )
         return advised(self)
 
-    @classmethod
-    def composed(cls, releases: Sequence[Any], rows: NDArray[np.intp]) -> Together:
-        """The models' scores vary with the records that they share."""
-        from leakscope.subjects.fit.together import together
-
-        return together(releases, rows)
-
     # What it is and what it says.
 
     @property
@@ -672,16 +650,11 @@ class Fit(Subject):
         """Why the records in these rows are exposed, given in the order of their rank."""
         if not rows:
             return []
-        near: Neighbours | None
         model = self.lawful
         if isinstance(model, PairedModel):
             near = reasons(model, laws, rows)
-        elif model.codes is None:
-            near = neighbours_of(model, rows, fraction=laws.fraction)
         else:
-            near = neighbours_of_people(model, model.codes, rows, fraction=laws.fraction)
-        if near is None:
-            return []
+            near = neighbours_of(model, rows, fraction=laws.fraction)
         moved = laws.shift_in_sd
         return [
             FitExplanation(
@@ -704,7 +677,6 @@ class Fit(Subject):
     # Models with and without units.
 
     counted_in = "models"
-    doubted_first = True
 
     def answers(self, units: Rows, count: int, seed: int) -> Answers:
         """The same estimator fitted on random parts of the records."""

@@ -29,7 +29,6 @@ from leakscope.kernels.formulas import RBF, Linear, Matern, median_length_scale
 from leakscope.kernels.network import Network
 from leakscope.lood.features import FeatureSums
 from leakscope.lood.noise import choose_noise, choose_noise_of_sums, ranks_of
-from leakscope.results.process_words import kernel_in_words
 from leakscope.settings.audit import AuditSettings
 from leakscope.subjects.arrays import require_varied_kernel
 from leakscope.subjects.laws import exact
@@ -39,6 +38,7 @@ from leakscope.subjects.process.details import (
     KernelSensitivity,
     NoiseOfData,
 )
+from leakscope.subjects.process.process_words import kernel_in_words
 from leakscope.subjects.process.routes import Computed, RoutePlan, dense_bytes
 from leakscope.subjects.ranks import TOP, hundredth, rank_correlation, top_kept
 

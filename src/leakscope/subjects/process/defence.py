@@ -119,8 +119,6 @@ def defence_of(
             "a defence is an option of advice on a lood.Process, applied to that process; of other "
             "models change the setting that the option names, and fit again."
         )
-    if option.merged:
-        raise InputError("leakscope no longer merges records; ask for advice again.")
     place = {name: unit for unit, name in enumerate(names or range(model.units))}
     missing = [name for name in option.dropped if name not in place]
     if missing:

@@ -142,8 +142,8 @@ class ProcessDetails(Details):
 
     @property
     def approximate(self) -> bool:
-        """Whether the numbers are not exact; fitc, which had no intervals, is in older runs."""
-        return self.route in ("nystrom", "fitc")
+        """Whether the numbers are not exact."""
+        return self.route == "nystrom"
 
     @property
     def kernels(self) -> KernelSensitivity | None:

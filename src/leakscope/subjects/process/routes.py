@@ -2,8 +2,7 @@
 
 Dense: exact, n^2 memory.  Features: exact, for kernels with fewer features than records, cost
 linear in n.  Nyström: approximate, for what is too large for the dense route and has no features;
-an interval for each record, and no trust where it is too wide.  Disk: the dense route with its
-factor in a file, exact and resumable, where that is asked for.  Device: the dense route on a GPU,
+an interval for each record, and no trust where it is too wide.  Device: the dense route on a GPU,
 for network kernels; taken where JAX has one.
 """
 
@@ -28,7 +27,6 @@ from leakscope._numerics.memory import (
 from leakscope.errors import InputError
 from leakscope.laws.pair import Assumption
 from leakscope.lood.device import device_records
-from leakscope.lood.disk import disk_bytes
 from leakscope.lood.features import finite_features
 from leakscope.lood.mean_distance import stationarity_conditions
 from leakscope.lood.noise import (
@@ -47,7 +45,7 @@ from leakscope.settings.audit import AuditSettings
 from leakscope.subjects.arrays import require_varied_kernel
 
 Stage = Callable[[str], AbstractContextManager[None]]
-Wanted = Literal["auto", "dense", "features", "nystrom", "device", "disk"]
+Wanted = Literal["auto", "dense", "features", "nystrom", "device"]
 ROUTES: tuple[str, ...] = get_args(Wanted)
 
 # The noise variance is chosen on at most this many records: the choice needs an
@@ -136,9 +134,7 @@ def compute(process: lood.Process, plan: RoutePlan, stage: Stage) -> Computed:
         reason = f"exact, in feature space: {phi.shape[1]} features, {count} records"
         return _features(process, plan, phi, stage, reason)
     if plan.route == "device" or (plan.route == "auto" and _has_accelerator(process)):
-        return _elsewhere(process, plan, stage, "device")
-    if plan.route == "disk":
-        return _elsewhere(process, plan, stage, "disk")
+        return _on_device(process, plan, stage)
     if plan.route == "nystrom" or (
         plan.route == "auto" and not dense_fits(process.features, plan.inducing)
     ):
@@ -161,8 +157,7 @@ def _dense(process: lood.Process, plan: RoutePlan, stage: Stage, reason: str) ->
     require_memory(
         dense_bytes(process.features),
         f"the kernel matrix of {process.records} records",
-        "audit fewer records, take the approximate route nystrom or the exact route disk, or use a "
-        "machine with more memory",
+        "audit fewer records, take the route nystrom, or use a machine with more memory",
     )
     with stage("kernel"):
         matrix = process.fresh_matrix()
@@ -228,38 +223,25 @@ def _has_accelerator(process: lood.Process) -> bool:
     return bool(jax.default_backend() != "cpu")
 
 
-def _elsewhere(
-    process: lood.Process, plan: RoutePlan, stage: Stage, route: Literal["device", "disk"]
-) -> Computed:
-    """On a GPU, or with the factor on disk: one call for each noise level."""
+def _on_device(process: lood.Process, plan: RoutePlan, stage: Stage) -> Computed:
+    """On a GPU: one call for each noise level."""
     with stage("kernel"):
         process, choice = _chosen(process, plan)
     if process.kernel_scale != 1.0:
-        raise InputError(f"the {route} route does not fit the kernel's scale; give noise_variance.")
+        raise InputError("the device route does not fit the kernel's scale; give noise_variance.")
 
-    def records(level: float, during: str) -> lood.Separation:
-        rows, targets, kernel = process.features, process.targets, process.kernel
-        if route == "device":
-            return device_records(rows, targets, kernel=kernel, noise_variance=level)
-
-        def advanced(share: float) -> None:
-            with stage(f"{during}: {share:.0%}"):
-                pass
-
-        return lood.disk_records(
-            rows, targets, kernel=kernel, noise_variance=level, advanced=advanced
+    def records(level: float) -> lood.Separation:
+        return device_records(
+            process.features, process.targets, kernel=process.kernel, noise_variance=level
         )
 
     with stage("factorise"):
-        laws = records(process.noise_variance, "factorise")
+        laws = records(process.noise_variance)
     sweep = None
     if plan.sensitivity:
         with stage("sensitivity"):
-            sweep = sweep_levels(
-                lambda level: records(level, "sensitivity"), process.noise_variance, laws
-            )
-    where = "on the device" if route == "device" else "with its factor on disk"
-    reason = f"exact, {where}: a {process.records} x {process.records} matrix"
+            sweep = sweep_levels(records, process.noise_variance, laws)
+    reason = f"exact, on the device: a {process.records} x {process.records} matrix"
     return _computed(process, stage, laws, sweep, reason, choice)
 
 
@@ -397,9 +379,6 @@ def route_cost(features: FloatArray, settings: AuditSettings) -> str | None:
         return _approximate(records, settings.inducing)
     if route == "dense":
         return _exact(records, settings.sensitivity, format_bytes(dense_bytes(features)))
-    if route == "disk":
-        disk = format_bytes(disk_bytes(records))
-        return _exact(records, settings.sensitivity, f"{disk} of disk")
     return None
 
 

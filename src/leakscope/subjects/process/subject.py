@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope import kernels, lood
+from leakscope import lood
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import Dataset, RecordId, Task
 from leakscope.data.doubts import array_doubts, doubts
@@ -24,11 +24,10 @@ from leakscope.laws.pair import LawPair
 from leakscope.lood.separation import Release
 from leakscope.results.audit import EXPOSED_ABOVE, Audit, ExaminedModel
 from leakscope.results.document import DatasetEntry
-from leakscope.results.process_words import kernel_in_words, process_model
 from leakscope.results.sections import LineChart, RangeChart, Section, SpanChart
 from leakscope.results.shown import certain, digits
 from leakscope.results.trust import Trust
-from leakscope.settings.audit import AUDIT_DEFAULTS, MODEL_DEFAULTS, AuditSettings, ModelSettings
+from leakscope.settings.audit import AuditSettings
 from leakscope.settings.setting import LARGEST, LEAST, validated
 from leakscope.subjects.arrays import (
     checked_features,
@@ -50,7 +49,7 @@ from leakscope.subjects.process.choices import (
 from leakscope.subjects.process.details import NoiseOfData, NoiseSensitivity, ProcessDetails
 from leakscope.subjects.process.draws import process_answers
 from leakscope.subjects.process.explanation import disagreeing_labels, explain
-from leakscope.subjects.process.noise_path import NoisePath, noise_path, path_unavailable
+from leakscope.subjects.process.process_words import kernel_in_words, process_model
 from leakscope.subjects.process.routes import Computed, RoutePlan, compute, route_cost
 from leakscope.subjects.recipe import data_again, taken_from_result
 from leakscope.subjects.subgroups import of_groups
@@ -61,7 +60,6 @@ from leakscope.subjects.subject import (
     LawsNotStoredError,
     Stages,
     Subject,
-    Together,
     Wanted,
     lost,
     stored_provenance,
@@ -243,10 +241,6 @@ class GaussianProcess(Subject):
     not_trusted = "float64 does not resolve {}"
     Details = ProcessDetails
     advice_options = ("questions",)
-    models: ClassVar[Mapping[str, str]] = {
-        "process": "a Gaussian process (an infinitely wide network)"
-    }
-    slider = "noise"
 
     def __init__(
         self,
@@ -276,17 +270,6 @@ class GaussianProcess(Subject):
         """Where an option of a process is given, or where nothing else can be fitted."""
         given = asked.dataset is not None or asked.X is not None
         return given and not (asked.has_model or asked.trains)
-
-    @classmethod
-    def form(cls, model: str) -> tuple[str, ...]:
-        """The kernel and the noise."""
-        return ("kernel", "noise_variance")
-
-    @classmethod
-    def chosen(cls, model: str, given: Mapping[str, Any]) -> tuple[AuditSettings, ModelSettings]:
-        """With a kernel, by which a process is asked for."""
-        settings = validated(AuditSettings, **{"kernel": AUDIT_DEFAULTS.kernel, **given})
-        return settings, MODEL_DEFAULTS
 
     @classmethod
     def stages_for(cls, asked: Asked) -> tuple[str, ...]:
@@ -349,8 +332,8 @@ class GaussianProcess(Subject):
         units, labels = leaving_units(ids, asked.groups)
         level, plan = RoutePlan.of(asked.settings)
         kernel = asked.kernel
-        if kernel is None or isinstance(kernel, str):
-            kernel = kernels.by_name(kernel or asked.settings.kernel)
+        if kernel is None:
+            kernel = kernel_from_settings(asked.settings)
         process = lood.Process(features, targets, kernel, level, groups=labels)
         # Two numbers, such as -1 and 1, are how a process is given two classes.
         two = len(np.unique(targets)) == 2
@@ -432,38 +415,6 @@ class GaussianProcess(Subject):
         if chosen is not None and self.plan.fit_kernel_scale:
             described["fitted_scale"] = self.process.kernel_scale
         return described
-
-    @classmethod
-    def composed(cls, releases: Sequence[Any], rows: NDArray[np.intp]) -> Together:
-        """Given the records each release is a draw of its own, so that the laws multiply."""
-        found = [release.laws(Stages()) for release in releases]
-        count, people = rows.shape
-        shifts, ratios = np.zeros((people, count)), np.ones((people, count))
-        trusted = np.ones(people, dtype=np.bool_)
-        for place, laws in enumerate(found):
-            pair = laws.pair()
-            if not isinstance(pair.member, Normal) or not isinstance(pair.nonmember, Normal):
-                raise InputError(
-                    "what several releases tell together is known of processes with one output, "
-                    "and of records; audit a number, or one class against the others."
-                )
-            inside = rows[place] >= 0
-            there = rows[place][inside]
-            sigma = pair.nonmember.sigma
-            shift, ratio = (
-                (pair.member.mean - pair.nonmember.mean) / sigma,
-                pair.member.sigma / sigma,
-            )
-            shifts[inside, place] = shift[there]
-            ratios[inside, place] = ratio[there]
-            trusted[inside] &= laws.trusted[there]
-        eye = np.eye(count)
-        joint = LawPair(
-            MultivariateNormal(shifts, eye * (ratios**2)[:, :, None]),
-            MultivariateNormal(np.zeros_like(shifts), np.broadcast_to(eye, (people, count, count))),
-            found[0].provenance,
-        )
-        return Together(joint, trusted, "the rounding error of its laws was estimated")
 
     def laws(self, stage: Stages) -> ProcessLaws:
         """What each unit's leaving changes, by the route that suits kernel and size."""
@@ -572,20 +523,6 @@ class GaussianProcess(Subject):
         """Of a group, its records' value where they all have the same."""
         groups = self.process.groups
         return labels if groups is None else of_groups(labels, self.process.labels, len(self.ids))
-
-    def path(self, on_level: Any = None) -> NoisePath | str:
-        """What happens to leakage and accuracy as the noise moves; a sentence where it cannot."""
-        assert self.computed is not None
-        why_not = path_unavailable(self.process, self.computed.laws)
-        if why_not is not None:
-            return why_not
-        return noise_path(
-            self.process,
-            self.computed.laws,
-            self.ids,
-            target_scale=self.target_scale,
-            on_level=on_level,
-        )
 
     def pictures(self, audit: Audit, dataset: Dataset) -> dict[str, bytes]:
         """Pictures of the most exposed, where records are pictures."""

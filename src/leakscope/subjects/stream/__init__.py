@@ -1,3 +1,3 @@
 """Files of any size, in bounded memory, here or on a cluster."""
 
-from leakscope.subjects.stream.subject import Stream as Stream
+from leakscope.subjects.stream.fits import StreamedFit as StreamedFit

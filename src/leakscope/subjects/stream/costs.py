@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 
 from leakscope._numerics.cores import usable_cores
 from leakscope._numerics.memory import HEADROOM_BYTES, available_memory, format_bytes
-from leakscope.data.arrow_tables import arrow_claims
-from leakscope.data.files import is_folder, is_there, require_file
+from leakscope.data.files import is_folder, is_there
 from leakscope.running.cells import duration
 from leakscope.settings.audit import ModelSettings
 from leakscope.subjects.fit.subject import BYTES_PER_RECORD as FIT_BYTES_PER_RECORD
 from leakscope.subjects.fit.subject import COPIES as FIT_COPIES
-from leakscope.subjects.process.routes import RESULT_BYTES
 from leakscope.subjects.stream.fits import EXPECTED
-from leakscope.subjects.stream.parts import SUFFIXES, file_pieces, record_files
+from leakscope.subjects.stream.parts import SUFFIX, file_pieces, record_files
 from leakscope.subjects.stream.passes import CELL_RECORDS, stream_bytes
-
-# In memory a table is read, coded and scaled: copies of its numbers that are there at once.
-COPIES = 4
-
-# Of one core, per number that is read: all three passes, and per record what its laws take
-# (benchmarks/streamed.py, docs/benchmarks/size.md).
-SECONDS_PER_NUMBER = 40e-9
-SECONDS_PER_RECORD = 1.2e-6
-# Per product of two features of a record, and of factorising Phi^T Phi, which one core does.
-SECONDS_PER_PRODUCT = 2.4e-10
-SECONDS_PER_CUBE = 3.3e-10
 
 # Of a fitted model, of one core: per record of a pass, per number of it and per product of two; and
 # per record what its laws and their measures take once (docs/benchmarks/scaling.md).
@@ -59,33 +45,14 @@ class StreamCost:
     file_bytes: int
     several: bool
 
-    def too_large(self, *, fitted: bool = False) -> bool:
+    def too_large(self) -> bool:
         """Whether an audit in memory would not fit, or cannot read these files."""
         available = available_memory()
-        needed = self.records * (8 * COPIES * self.columns + RESULT_BYTES)
-        if fitted:
-            needed = self.records * (FIT_BYTES_PER_RECORD + 8 * FIT_COPIES * self.columns)
+        needed = self.records * (FIT_BYTES_PER_RECORD + 8 * FIT_COPIES * self.columns)
         return self.several or (available is not None and needed > available - HEADROOM_BYTES)
 
-    def sentence(self, workers: int | None = None) -> str:
+    def sentence(self, chosen: ModelSettings, workers: int | None = None) -> str:
         """What is about to be done, what it takes, and what is given up; without workers, here."""
-        here, workers = workers is None, workers or usable_cores()
-        width = self.columns
-        each = width * SECONDS_PER_NUMBER + width**2 * SECONDS_PER_PRODUCT + SECONDS_PER_RECORD
-        seconds = self.records * each / workers + width**3 * SECONDS_PER_CUBE
-        cells = -(-self.records // CELL_RECORDS)
-        held = stream_bytes(width, cells, workers if here else 1)
-        memory = format_bytes(LIBRARY_BYTES + held)
-        return (
-            f"streaming {self.records:,} records of {self.columns} columns "
-            f"({format_bytes(self.file_bytes)}): three passes in about {memory} a process, about "
-            f"{duration(seconds)} on {workers} core{'s' if workers > 1 else ''} like those it was "
-            f"measured on; cells of {CELL_RECORDS:,} records are kept. Other kernels, "
-            "and why records are exposed, are left out."
-        )
-
-    def of_fit(self, chosen: ModelSettings, workers: int | None = None) -> str:
-        """The same of a fitted model, whose passes depend on the model."""
         here, workers = workers is None, workers or usable_cores()
         kind = "logistic" if chosen.named == "logistic" else "ridge"
         given = chosen.C is not None or chosen.alpha is not None or chosen.file is not None
@@ -110,13 +77,8 @@ def stream_cost(source: str | Path) -> StreamCost | None:
     place = Path(source)
     if not is_there(place):
         return None
-    if is_folder(place):
-        files = [file for file in record_files(place) if file.suffix.lower() == ".parquet"]
-    else:
-        files = [place] if place.suffix.lower() in SUFFIXES else []
+    files = [file for file in record_files(place) if file.suffix.lower() == SUFFIX]
     if not files:
-        return None
-    if files == [place] and _is_read_whole(place):
         return None
     found = [file_pieces(file) for file in files]
     return StreamCost(
@@ -125,14 +87,3 @@ def stream_cost(source: str | Path) -> StreamCost | None:
         file_bytes=sum(file.stat().st_size for file in files),
         several=is_folder(place),
     )
-
-
-def _is_read_whole(path: Path) -> bool:
-    """Whether it is an Arrow stream, or no Arrow file at all, of which its reader will tell."""
-    if path.suffix.lower() == ".parquet":
-        return False
-    require_file(path)
-    try:
-        return not arrow_claims(path).has_footer
-    except (ValueError, OSError, struct.error):
-        return True

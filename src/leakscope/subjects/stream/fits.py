@@ -1,8 +1,8 @@
 """A fitted model on files of any size: fit, penalty and laws by passes over the records.
 
 Ridge, linear and two-class logistic regression.  What all records share is d x d
-(`fitted.streamed`); each pass is cut into cells that are kept, so that a run that was stopped goes
-on, here or on a cluster.  The last pass writes every record's answers.
+(`single_fit.blocks`); each pass is cut into cells that are kept, so that a run that was stopped
+goes on, here or on a cluster.  The last pass writes every record's answers.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import Dataset
 from leakscope.data.models import read_model
 from leakscope.errors import InputError
-from leakscope.fitted import streamed
-from leakscope.fitted.cavity import smaller_share, too_small
 from leakscope.fitted.fitted_laws import (
     LED,
     LUMPY_SHARE,
@@ -33,27 +31,35 @@ from leakscope.fitted.fitted_laws import (
     warnings_of,
 )
 from leakscope.fitted.from_sklearn import farthest, optimal
-from leakscope.fitted.optimum import Distance, spd_inverse
-from leakscope.fitted.problem import ConvexProblem, FittedModel
+from leakscope.fitted.problem import FittedModel
 from leakscope.fitted.refits import innermost
-from leakscope.fitted.streamed import FreshQuestion, LinearFit, Sums
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import Assumption, LawPair, Provenance
 from leakscope.results.audit import Audit, Details, ExaminedModel, Totals
 from leakscope.results.columns import Table, trust_columns
 from leakscope.results.document import AssumptionEntry, DatasetEntry, Number
+from leakscope.results.sections import Section
 from leakscope.results.trust import Trust
-from leakscope.running.cells import Found
+from leakscope.running.cells import Found, OnProgress
 from leakscope.settings.audit import PENALTIES, AuditSettings, ModelSettings
 from leakscope.settings.data import DataSettings
+from leakscope.settings.setting import validated
+from leakscope.single_fit import blocks
+from leakscope.single_fit.blocks import FreshQuestion, LinearFit, Sums
+from leakscope.single_fit.laws import smaller_share, too_small
+from leakscope.single_fit.optimum import Distance
+from leakscope.single_fit.problem import ConvexProblem
+from leakscope.single_fit.responses import spd_inverse
 from leakscope.subjects.fit.named_models import TYPES, least_loss
 from leakscope.subjects.laws import MEASURES as MEASURED
 from leakscope.subjects.laws import exact
-from leakscope.subjects.stream.answers import AnsweredInFiles, AnswersFile
+from leakscope.subjects.stream.answers import AnswersFile
 from leakscope.subjects.stream.coding import ColumnCoding
 from leakscope.subjects.stream.parts import columns_of
 from leakscope.subjects.stream.passes import (
     ANSWERS,
+    BLOCK_BYTES,
+    CELL_RECORDS,
     Cut,
     Passes,
     Streaming,
@@ -62,7 +68,7 @@ from leakscope.subjects.stream.passes import (
     tree,
 )
 from leakscope.subjects.stream.totals import ALL, QUANTILES, Told, dataset_entry
-from leakscope.subjects.subject import Asked, Stages, Wanted
+from leakscope.subjects.subject import Asked, Stages, Subject, Wanted
 from leakscope.subjects.words import (
     examined_sentence,
     most_exposed_sentence,
@@ -110,7 +116,7 @@ class StreamedFitDetails(Details):
         )
 
 
-class StreamedFit(AnsweredInFiles):
+class StreamedFit(Subject):
     """A streamed audit of a fitted model, with the answers about every record in its directory."""
 
     name = "fit_stream"
@@ -183,6 +189,30 @@ class StreamedFit(AnsweredInFiles):
         return shifted_score_sentence(audit)
 
     @classmethod
+    def notes(cls, audit: Audit) -> list[str]:
+        """Where the answers about every record are."""
+        return [f"Every record: the Parquet files in {audit.details.answers}/."]
+
+    @classmethod
+    def sections(cls, audit: Audit) -> list[Section]:
+        """How the advantages are distributed."""
+        told = audit.details
+        rows = [
+            [f"{100 * float(share):g}%", f"{value:.3g}"]
+            for share, value in told.advantage_quantiles.items()
+        ]
+        return [
+            Section(
+                "Over all records",
+                [
+                    f"The mean advantage is {told.mean_advantage or 0.0:.3g}. The numbers of every "
+                    f"record are in the Parquet files of {told.answers}/, in the run directory."
+                ],
+                tables=[(("records", "advantage at most"), rows)],
+            )
+        ]
+
+    @classmethod
     def doubt(cls, audit: Audit) -> tuple[str, str]:
         """A few others carry too much, or nobody looked."""
         return (
@@ -203,7 +233,64 @@ class _Examined:
     assumptions: tuple[Assumption, ...] = ()
 
 
-def audit_streamed_fit(
+def audit_streamed(
+    source: str | Path,
+    *,
+    directory: str | Path,
+    settings: AuditSettings | None = None,
+    chosen: ModelSettings | None = None,
+    client: Any = None,
+    cell_records: int = CELL_RECORDS,
+    block_bytes: int = BLOCK_BYTES,
+    on_progress: OnProgress | None = None,
+    **data: Any,
+) -> Audit:
+    """Audit a fitted model on Parquet files of any size, in bounded memory.
+
+    A ridge, linear or two-class logistic regression.  The numbers of
+    :func:`leakscope.audit_frame` with the same settings, without ever holding the records.  A run
+    that was stopped goes on in its directory when it is asked for again.
+
+    Parameters
+    ----------
+    source
+        A .parquet file, or a folder of them, taken by name.
+    directory
+        The run directory: new, or that of a run of the same question that was stopped.
+    settings
+        Of the audit.
+    chosen
+        ``model`` is ridge, linear, logistic, a .skops file of one of them, or
+        left out for a stand-in; with C or alpha, or as leave-one-out chooses them.
+    client
+        A ``distributed.Client``, whose workers see the files and the run directory under the same
+        paths; without one everything is computed here.
+    cell_records, block_bytes
+        Records of a cell, about, and bytes of features worked on at once.
+    on_progress
+        Called after every cell of a pass.
+    data
+        The settings of :class:`leakscope.settings.DataSettings`: target, id_column, task, ignore,
+        by and missing (error or drop).
+
+    Raises
+    ------
+    InputError
+        Where something cannot be read, used or written; what was computed stays, and the run goes
+        on from there when it is asked for again.
+
+    """
+    return _streamed(
+        source,
+        Path(directory),
+        settings or AuditSettings(),
+        chosen or ModelSettings(),
+        validated(DataSettings, **data),
+        Streaming(client, cell_records, block_bytes, on_progress),
+    )
+
+
+def _streamed(
     source: str | Path,
     place: Path,
     settings: AuditSettings,
@@ -211,7 +298,6 @@ def audit_streamed_fit(
     wanted: DataSettings,
     how: Streaming,
 ) -> Audit:
-    """The audit of a fitted model by passes; see :func:`passes.audit_streamed`."""
     start = time.perf_counter()
     wanted = _usable(source, chosen, wanted)
     classes = wanted.task == "classification"
@@ -223,21 +309,21 @@ def audit_streamed_fit(
     with opened_passes(source, place, wanted, asked, how, EXPECTED[name][not given]) as passes:
         found = _examined(passes, wanted, settings, chosen, name)
         over = partial(_over, passes, found.flipped)
-        cavity = streamed.solve_by_passes(found.fit, fraction, over, "cavity")
+        cavity = blocks.solve_by_passes(found.fit, fraction, over, "cavity")
         _require_many(cavity, fraction, int(np.count_nonzero(found.fit.penalty == 0.0)))
-        gap = streamed.smoothing_gap_by_passes(
+        gap = blocks.smoothing_gap_by_passes(
             found.fit, cavity, over, "gap", narrow=NARROW, sample=SAMPLE
         )
-        most = streamed.looked_at(cavity.records, len(found.fit.theta))
-        heavy = streamed.heavy_records(cavity.model, question, most, over, "loads")
-        looked = streamed.looked_into(cavity.model, question, heavy, most, over, "look")
-        laws = partial(streamed.laws_of_block, cavity, question, heavy, looked, gap)
+        most = blocks.looked_at(cavity.records, len(found.fit.theta))
+        heavy = blocks.heavy_records(cavity.model, question, most, over, "loads")
+        looked = blocks.looked_into(cavity.model, question, heavy, most, over, "look")
+        laws = partial(blocks.laws_of_block, cavity, question, heavy, looked, gap)
         work = partial(
             _answers, laws, question, fraction, found.flipped, how.block_bytes,
             str(passes.answers), passes.asked,
         )  # fmt: skip
         cells = passes.run("laws", work)
-        told = Told.of(cells, by="advantage")
+        told = Told.of(cells)
         counts = tree((cell.arrays["counts"] for cell in cells), np.add)
         made, target = passes.made, passes.parts[0].target[0]
         by = passes.parts[0].by
@@ -309,7 +395,6 @@ def _usable(source: str | Path, chosen: ModelSettings, data: DataSettings) -> Da
     file = chosen.file is not None and chosen.file.suffix.lower() != ".skops"
     for given, option in (
         (data.group_column, "--group"),
-        (data.split, "--split"),
         (data.missing == "impute", "--missing impute"),
         (chosen.secret, "--secret"),
         (chosen.answer_noise, "--answer-noise"),
@@ -362,16 +447,17 @@ def _blocks(
             yield X, 1.0 - y if flipped else y, block
 
 
-def _summed(work: streamed.Work, flipped: bool, block_bytes: int, cut: Cut, _: int) -> Found:
+def _summed(work: blocks.Work, flipped: bool, block_bytes: int, cut: Cut, _: int) -> Found:
     found = (work(X, y, block.first_row) for X, y, block in _blocks(cut, flipped, block_bytes))
-    total = tree(found, streamed.added)
-    return Found({}, {name: np.asarray(value) for name, value in total.items()})
+    total = tree(found, blocks.added)
+    # A cell whose records were all dropped has no sums.
+    return Found({}, {name: np.asarray(value) for name, value in (total or {}).items()})
 
 
-def _over(passes: Passes, flipped: bool, name: str, work: streamed.Work) -> Sums:
+def _over(passes: Passes, flipped: bool, name: str, work: blocks.Work) -> Sums:
     """One pass, as the theory asks for it."""
     cells = passes.run(name, partial(_summed, work, flipped, passes.how.block_bytes))
-    total: Sums = tree((cell.arrays for cell in cells), streamed.added)
+    total: Sums = tree((cell.arrays for cell in cells if cell.arrays), blocks.added)
     return total
 
 
@@ -397,9 +483,9 @@ def _examined(
     free = LinearFit(loss, np.zeros(width), np.zeros(width))
     given = chosen.C if key == "C" else chosen.alpha
     if key is None:
-        fit, parameters, how = streamed.fitted_by_passes(free, over, "fit"), {}, "no penalty"
+        fit, parameters, how = blocks.fitted_by_passes(free, over, "fit"), {}, "no penalty"
     elif given is not None:
-        fit = streamed.fitted_by_passes(_with(free, key, given), over, "fit")
+        fit = blocks.fitted_by_passes(_with(free, key, given), over, "fit")
         parameters, how = {key: float(given)}, f"{key} as given"
     else:
         fit, level = _chosen(free, name, key, over)
@@ -425,20 +511,20 @@ def _with(fit: LinearFit, key: str, value: float) -> LinearFit:
     return replace(fit, penalty=penalty)
 
 
-def _chosen(free: LinearFit, name: str, key: str, over: streamed.Pass) -> tuple[LinearFit, float]:
+def _chosen(free: LinearFit, name: str, key: str, over: blocks.Pass) -> tuple[LinearFit, float]:
     """The penalty of the grid whose answers about left-out records have the least loss."""
     grid = PENALTIES[name] if key == "C" else PENALTIES[name][::-1]
     if key == "alpha":
         # Of the square loss one pass has every fit, and one more prices all.
         start = _with(free, key, 1.0)
-        slope, _, sums = streamed.hessian_of(start, over, "fit")
+        slope, _, sums = blocks.hessian_of(start, over, "fit")
         fits, inverses = [], []
         for value in grid:
             fit = _with(free, key, value)
             inverse = spd_inverse(sums["curved"] + np.diag(fit.penalty), "the model")
             fits.append(replace(fit, theta=-inverse @ slope))
             inverses.append(inverse)
-        losses = streamed.left_out_losses(tuple(fits), np.array(inverses), over, "price")
+        losses = blocks.left_out_losses(tuple(fits), np.array(inverses), over, "price")
         best = least_loss(grid, dict(zip(grid, losses.tolist(), strict=True)).__getitem__)
         return fits[grid.index(best)], best
     known: dict[float, LinearFit] = {}
@@ -448,13 +534,13 @@ def _chosen(free: LinearFit, name: str, key: str, over: streamed.Pass) -> tuple[
         start = _with(free if near is None else known[near], key, value)
         label = f"{value:.3g}"
         try:
-            fit = streamed.fitted_by_passes(start, over, f"fit {label}")
-            _, inverse, _ = streamed.hessian_of(fit, over, f"hessian {label}")
+            fit = blocks.fitted_by_passes(start, over, f"fit {label}")
+            _, inverse, _ = blocks.hessian_of(fit, over, f"hessian {label}")
         except InputError:
             # With a penalty as small as this no fit settles.
             return np.inf
         known[value] = fit
-        return float(streamed.left_out_losses((fit,), inverse[None], over, f"price {label}")[0])
+        return float(blocks.left_out_losses((fit,), inverse[None], over, f"price {label}")[0])
 
     best = least_loss(grid, loss)
     return known[best], best
@@ -472,7 +558,7 @@ def _of_file(
     if inner is not estimator or kind not in ("Ridge", "LinearRegression", "LogisticRegression"):
         raise InputError(
             f"{shown} holds a {type(estimator).__name__}, which is examined in memory only; Ridge, "
-            "LinearRegression and LogisticRegression alone are streamed."
+            "LinearRegression and LogisticRegression alone are blocks."
         )
     first: InputError | None = None
     for standard in (False, True):
@@ -504,7 +590,7 @@ def _of_file(
             flipped = known != list(coding.classes)
         fit = LinearFit(problem.loss, penalty, theta)
         over = partial(_over, passes, flipped)
-        away = streamed.distance_by_a_pass(fit, over, f"optimum {int(standard)}")
+        away = blocks.distance_by_a_pass(fit, over, f"optimum {int(standard)}")
         distance = Distance(*away)
         if distance.relative <= farthest(inner, distance, float(facts.records)):
             model = ExaminedModel(
@@ -533,7 +619,7 @@ def _require_two(coding: ColumnCoding) -> None:
         )
 
 
-def _require_many(cavity: streamed.SharedCavity, fraction: float, free: int) -> None:
+def _require_many(cavity: blocks.SharedCavity, fraction: float, free: int) -> None:
     """Refuse what only the audit in memory looks at: training sets that vary much in size."""
     less = smaller_share(fraction, cavity.records)
     small = too_small(fraction, cavity.records) or fraction - less > FEW * fraction
@@ -556,7 +642,7 @@ def _answers(
     number: int,
 ) -> Found:
     """The last pass: every record's numbers, written as they come."""
-    told, counts = Told(named=NAMED, by="advantage"), np.zeros(4, dtype=np.int64)
+    told, counts = Told(named=NAMED), np.zeros(4, dtype=np.int64)
     with AnswersFile(Path(answers, f"{number:07d}.parquet"), settings) as writer:
         for X, y, block in _blocks(cut, flipped, block_bytes):
             found = laws(X, y, block.first_row)

@@ -1,8 +1,7 @@
-"""Records of Parquet and Arrow files, a row group or a batch at a time."""
+"""Records of Parquet files, some of a row group at a time."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.memory import require_memory
-from leakscope.data.arrow_tables import arrow_claims, require_distinct
 from leakscope.data.files import is_folder, is_there, require_file
+from leakscope.data.parquet import require_distinct
+from leakscope.data.person_columns import is_person_name
 from leakscope.errors import InputError, required
 from leakscope.running.cell_store import StoppedError
 from leakscope.subjects.stream.coding import ColumnCoding, is_text, present, subgroup_codes
@@ -22,8 +21,7 @@ from leakscope.subjects.stream.coding import ColumnCoding, is_text, present, sub
 # What a reader buffers of a file at once.
 BUFFER_BYTES = 2**20
 
-SUFFIXES = (".parquet", ".arrow", ".feather")
-
+SUFFIX = ".parquet"
 
 # By column of subgroups: (b,) which value each record has, and the values.
 Labels = Mapping[str, tuple[NDArray[np.intp], Sequence[str]]]
@@ -42,7 +40,7 @@ class RecordBlock:
 
 @dataclass(frozen=True)
 class FilePart:
-    """One row group of a Parquet file, or one record batch of an Arrow file.
+    """One row group of a Parquet file.
 
     ``stamp`` is the file's size and time when the parts were listed: a file that changed since is
     refused.  ``coding`` says how columns become numbers; without it they are taken as they are.
@@ -116,16 +114,8 @@ class FilePart:
             )
 
     def _read(self, wanted: list[str], block_bytes: int) -> Iterator[Any]:
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        if not _is_parquet(Path(self.path)):
-            with pa.memory_map(self.path) as mapped:
-                batch = pa.ipc.open_file(mapped).get_batch(self.piece).select(wanted)
-                size = max(1, block_bytes // (8 * self._width(batch.schema)))
-                for start in range(0, batch.num_rows, size):
-                    yield batch.slice(start, size)
-            return
         with pq.ParquetFile(self.path, buffer_size=BUFFER_BYTES, pre_buffer=False) as file:
             size = max(1, block_bytes // (8 * self._width(file.schema_arrow)))
             yield from file.iter_batches(
@@ -174,10 +164,10 @@ class FilePart:
 
 
 def record_files(place: Path) -> list[Path]:
-    """The Parquet and Arrow files at a place, by name: the file itself, or those of a folder."""
+    """The Parquet files at a place, by name: the file itself, or those of a folder."""
     if not is_folder(place):
         return [place]
-    return sorted(file for file in place.rglob("*") if file.suffix.lower() in SUFFIXES)
+    return sorted(file for file in place.rglob("*") if file.suffix.lower() == SUFFIX)
 
 
 def columns_of(source: Path) -> list[str]:
@@ -186,7 +176,7 @@ def columns_of(source: Path) -> list[str]:
         raise InputError(f"There is no file or folder {source}.")
     files = record_files(source)
     if not files:
-        raise InputError(f"{source} holds no file that ends in {', '.join(SUFFIXES)}.")
+        raise InputError(f"{source} holds no file that ends in {SUFFIX}.")
     return list(file_pieces(files[0])[0].names)
 
 
@@ -200,7 +190,7 @@ def file_parts(
     by: Sequence[str] = (),
     texts: bool = False,
 ) -> list[FilePart]:
-    """The row groups or record batches of a file, or of all the files of a folder, by name.
+    """The row groups of a file, or of all the files of a folder, by name.
 
     ``by`` names columns of subgroups.  Without ``texts`` features and targets must be numbers.
     """
@@ -209,7 +199,7 @@ def file_parts(
         raise InputError(f"There is no file or folder {place}.")
     files = record_files(place)
     if not files:
-        raise InputError(f"{place} holds no file that ends in {', '.join(SUFFIXES)}.")
+        raise InputError(f"{place} holds no file that ends in {SUFFIX}.")
     targets = (target,) if isinstance(target, str) else tuple(target)
     parts: list[FilePart] = []
     first, names = 0, None if features is None else tuple(features)
@@ -243,43 +233,19 @@ def file_parts(
 
 
 def file_pieces(path: Path) -> tuple[Any, list[int]]:
-    """A file's schema, and the records of each of its row groups or batches."""
+    """A file's schema, and the records of each of its row groups."""
     required("pyarrow", "Reading records in blocks")
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kind = "Parquet" if _is_parquet(path) else "Arrow"
     require_file(path)
     try:
-        if kind == "Parquet":
-            with pq.ParquetFile(path) as file:
-                about = file.metadata
-                groups = range(about.num_row_groups)
-                return file.schema_arrow, [about.row_group(group).num_rows for group in groups]
-        # From the headers: to count the rows of a compressed batch pyarrow would unpack it.
-        claims = arrow_claims(path)
-        if not claims.has_footer:
-            raise InputError(
-                f"{path} is an Arrow stream, which cannot be read in blocks; write it as a file "
-                "(pyarrow.ipc.new_file) or as Parquet."
-            )
-        largest = max((size for _, size in claims.batches), default=0)
-        others = claims.unpacked_bytes - sum(size for _, size in claims.batches)
-        require_memory(others + largest, f"a batch of {path}", "write smaller batches")
-        with pa.memory_map(str(path)) as mapped:
-            return pa.ipc.open_file(mapped).schema, [rows for rows, _ in claims.batches]
-    except InputError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, struct.error) as error:
-        raise InputError(f"{path} is not {_an(kind)} file ({_first_line(error)}).") from error
-
-
-def _an(kind: str) -> str:
-    return f"an {kind}" if kind[0] == "A" else f"a {kind}"
-
-
-def _is_parquet(path: Path) -> bool:
-    return path.suffix.lower() not in SUFFIXES[1:]
+        with pq.ParquetFile(path) as file:
+            about = file.metadata
+            groups = range(about.num_row_groups)
+            return file.schema_arrow, [about.row_group(group).num_rows for group in groups]
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError(f"{path} is not a Parquet file ({_first_line(error)}).") from error
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -315,6 +281,13 @@ def _require_columns(
             raise InputError(
                 f"{path}: column {name!r} holds {kind}; features and targets must be numbers"
                 f"{' or categories; leave the column out with --ignore' if texts else ''}."
+            )
+        # Whether values repeat is not known before all are read.
+        if texts and name in names and not pa.types.is_boolean(inner) and is_person_name(name):
+            raise InputError(
+                f"{path}: column {name!r} is named like a person's or an id, and is no feature; "
+                "name it with --id if it is each record's own id, leave it out with --ignore, or, "
+                "where a person has several rows, audit a sample with --group."
             )
 
 

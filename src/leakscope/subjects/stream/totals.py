@@ -10,31 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
+from leakscope.data.columns import column_name
+from leakscope.data.person_columns import is_person_name
 from leakscope.data.preparation import TARGET_SCALED
-from leakscope.lood.noise import NoiseChoice
-from leakscope.lood.separation import Separation
 from leakscope.results.audit import EXPOSED_ABOVE, FPRS, Subgroup
 from leakscope.results.document import DatasetEntry
 from leakscope.running.cell_store import FinishedCell
 from leakscope.running.cells import Found
 from leakscope.settings.data import DataSettings
-from leakscope.subjects.laws import exact
-from leakscope.subjects.process.details import NoiseOfData
 from leakscope.subjects.stream.coding import ColumnCoding
-from leakscope.subjects.stream.parts import Labels
+from leakscope.subjects.stream.parts import Labels, columns_of
 from leakscope.subjects.subgroups import SMALL_BELOW, require_few_subgroups
 
-# How many of the most exposed records the result itself names, and how many of them are compared
-# with those at another noise variance.
-TOP, TEN = 100, 10
+# How many of the most exposed records the result itself names.
+TOP = 100
 BINS = 40
-# What the result says of each of them.
-NAMED = ("record_id", "kl", "advantage", "auc", "mean_distance", "leverage", "trusted")
-
 # Of which records a spread is, beside those by column and value.
-ALL, OTHER = ("all",), ("other noise",)
+ALL = ("all",)
 
 # Quantiles of the advantage that are told, from a histogram: of many records most have a tiny one,
 # so that its steps are equal factors, 2.3% each, up from here to 1.
@@ -96,10 +89,8 @@ def spreads(
 class Told:
     """Totals, the most exposed and the distribution; those of cells add up.
 
-    ``named`` says which columns are told of the most exposed, and ``by`` which ranks them.
-    ``spreads`` are of all records (ALL), of all at another noise variance (OTHER), and by column
-    and value of subgroups.  ``elsewhere`` are the most exposed at the other noise, ``residuals``
-    the sum of squares there of what the other records predict minus the label.
+    ``named`` says which columns are told of the most exposed.  ``spreads`` are of all records (ALL)
+    and by column and value of subgroups.
     """
 
     records: int = 0
@@ -107,15 +98,12 @@ class Told:
     kl: float = 0.0
     advantage: float = 0.0
     beyond: int = 0
-    residuals: float = 0.0
     worst: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MEASURES, 0.0))
     largest: list[dict[str, Any]] = field(default_factory=list)
-    elsewhere: list[dict[str, Any]] = field(default_factory=list)
     advantages: NDArray[np.int64] = field(default_factory=lambda: np.zeros(BINS, np.int64))
     levels: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(KL_EDGES) - 1, np.int64))
     spreads: dict[tuple[str, ...], Spread] = field(default_factory=dict)
-    named: Sequence[str] = NAMED
-    by: str = "kl"
+    named: Sequence[str] = ()
 
     def note(self, columns: dict[str, NDArray[Any]], labels: Labels) -> None:
         """Take in the answers about some records, and their subgroups by column."""
@@ -131,19 +119,11 @@ class Told:
         self.levels += counts
         self.advantages += np.histogram(advantage, BINS, (0.0, 1.0))[0]
         self.beyond += len(kl) - int(counts.sum())
-        self.largest = _largest(self.largest, _top(columns, self.named, self.by), TOP, self.by)
+        self.largest = _largest(self.largest, _top(columns, self.named), TOP)
         self._spread(ALL, advantage)
         for column, (codes, values) in labels.items():
             for value, spread in spreads(advantage, codes, values).items():
                 self._add((column, value), spread)
-
-    def note_other(self, record_ids: NDArray[Any], laws: Separation) -> None:
-        """Take in what the same records are at another noise variance."""
-        advantage = exact(measures.advantage(laws.law_pair()))
-        self.residuals += float(np.vdot(laws.residual, laws.residual)) / laws.outputs
-        columns = {"record_id": record_ids, "kl": laws.kl}
-        self.elsewhere = _largest(self.elsewhere, _top(columns, columns), TOP)
-        self._spread(OTHER, advantage)
 
     def found(self) -> Found:
         """As what a cell stores."""
@@ -159,17 +139,16 @@ class Told:
         return Found({**plain, "spreads": told}, {**arrays, "bins": bins[:, :reached]})
 
     @classmethod
-    def of(cls, cells: Iterable[FinishedCell], by: str = "kl") -> Told:
+    def of(cls, cells: Iterable[FinishedCell]) -> Told:
         """Over all cells."""
-        total = cls(by=by)
+        total = cls()
         for cell in cells:
             for name in ADDED:
                 setattr(total, name, getattr(total, name) + cell.numbers[name])
             for name in HISTOGRAMS:
                 setattr(total, name, getattr(total, name) + cell.arrays[name])
             total._exceed(cell.numbers["worst"])
-            total.largest = _largest(total.largest, cell.numbers["largest"], TOP, by)
-            total.elsewhere = _largest(total.elsewhere, cell.numbers["elsewhere"], TOP)
+            total.largest = _largest(total.largest, cell.numbers["largest"], TOP)
             for (key, *told), bins in zip(
                 cell.numbers["spreads"], cell.arrays["bins"], strict=True
             ):
@@ -203,24 +182,6 @@ class Told:
             found += sorted(entries, key=lambda entry: -(entry.median_advantage or 0.0))
         return found
 
-    def noise_of_data(self, choice: NoiseChoice) -> NoiseOfData:
-        """What was found at the noise that the data would choose."""
-        spread = self.spreads[OTHER]
-        first, there = (
-            {entry["record_id"] for entry in entries[:TEN]}
-            for entries in (self.largest, self.elsewhere)
-        )
-        return NoiseOfData(
-            noise_variance=choice.noise_variance,
-            criterion=choice.criterion,
-            records=self.records,
-            at_bound=choice.at_bound,
-            largest_advantage=spread.largest,
-            median_advantage=spread.median(),
-            top_ten_kept=len(first & there),
-            prediction_error=float(np.sqrt(self.residuals / self.records)),
-        )
-
     def _exceed(self, found: dict[str, float]) -> None:
         self.worst = {
             name: max(self.worst.get(name, 0.0), found.get(name, 0.0))
@@ -236,15 +197,13 @@ class Told:
 
 
 # What is stored as JSON: numbers that are added up, and others.
-ADDED = ("records", "untrusted", "kl", "advantage", "beyond", "residuals")
-PLAIN = ("worst", "largest", "elsewhere")
+ADDED = ("records", "untrusted", "kl", "advantage", "beyond")
+PLAIN = ("worst", "largest")
 HISTOGRAMS = ("advantages", "levels")
 
 
-def _top(
-    columns: Mapping[str, NDArray[Any]], names: Iterable[str], by: str = "kl"
-) -> list[dict[str, Any]]:
-    top = largest_places(columns[by], TOP)
+def _top(columns: Mapping[str, NDArray[Any]], names: Iterable[str]) -> list[dict[str, Any]]:
+    top = largest_places(columns["advantage"], TOP)
     named = {name: columns[name][top].tolist() for name in names}
     found = [dict(zip(named, row, strict=True)) for row in zip(*named.values(), strict=True)]
     for entry in found:
@@ -254,9 +213,9 @@ def _top(
 
 
 def _largest(
-    some: list[dict[str, Any]], more: list[dict[str, Any]], count: int, by: str = "kl"
+    some: list[dict[str, Any]], more: list[dict[str, Any]], count: int
 ) -> list[dict[str, Any]]:
-    return sorted([*some, *more], key=lambda entry: (-entry[by], -entry["kl"]))[:count]
+    return sorted([*some, *more], key=lambda entry: (-entry["advantage"], -entry["kl"]))[:count]
 
 
 def histograms(told: Told) -> dict[str, NDArray[Any]]:
@@ -293,6 +252,8 @@ def dataset_entry(
             f"{TARGET_SCALED}: minus {coding.target_shift:.6g}, divided by "
             f"{coding.target_scale:.6g}"
         )
+    names = columns_of(source)
+    ignored = [column_name(names, name, "column to ignore", str(source)) for name in data.ignore]
     return DatasetEntry(
         name=source.name,
         records=told.records,
@@ -300,6 +261,7 @@ def dataset_entry(
         outputs=1 if len(coding.classes) < 3 else len(coding.classes),
         target_name=target,
         steps=steps,
+        person_columns=tuple(name for name in ignored if is_person_name(name)),
     )
 
 

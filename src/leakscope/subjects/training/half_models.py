@@ -24,7 +24,7 @@ from leakscope.errors import InputError
 from leakscope.running.cell_store import CellStore
 from leakscope.running.cells import Cell, Found, OnProgress, run_cells
 from leakscope.running.own_code import one_process
-from leakscope.subjects.training.own_training import OwnTraining
+from leakscope.subjects.training.own_training import OwnTraining, Scored
 
 # In a warning.
 NUMBER = re.compile(r"[-+]?\d[\d.]*(e[-+]?\d+)?")
@@ -44,6 +44,8 @@ class HalfModels:
         Of training, over all models.
     warnings
         Sentences, each with how many models gave it.
+    unsteady
+        How many answer otherwise when they are asked again.
     reused
         How many were there already, and ``made`` when the first of them was finished.
     """
@@ -52,6 +54,7 @@ class HalfModels:
     trained_on: NDArray[np.bool_]
     seconds: float
     warnings: tuple[str, ...]
+    unsteady: int = 0
     reused: int = 0
     made: float | None = None
 
@@ -141,6 +144,7 @@ def train_halves(
         scores=np.stack([cell.arrays["scores"] for cell in done]),
         trained_on=np.stack([own(number) for number in range(models)]),
         seconds=float(sum(cell.seconds for cell in done)),
+        unsteady=sum(not cell.numbers.get("repeats", True) for cell in done),
         warnings=tuple(f"{text} (in {n} of {models} models)" for text, n in said.values()),
         reused=len(there),
         made=min((cell.finished for cell in done if cell.name in there), default=None),
@@ -175,9 +179,8 @@ def _train_together(
             which = f"Models {numbers[0] + 1} to {numbers[-1] + 1}, trained at once"
             raise InputError(f"{which}: {error}") from error
         seconds = (time.perf_counter() - start) / len(some)
-        for cell, scores in zip(some, found, strict=True):
-            kept = {"scores": scores}
-            store.put(cell.name, cell.parameters, {"warnings": said}, kept, seconds=seconds)
+        for cell, model in zip(some, found, strict=True):
+            store.put(cell.name, cell.parameters, *_stored(model, said), seconds=seconds)
 
 
 def _seed(key: Key) -> int:
@@ -195,10 +198,15 @@ def _trained(
     number = int(parameters["model"])
     rows = own(number)
     try:
-        scores, said = training.scores(X, y, rows, _seed(key))
+        model, said = training.scores(X, y, rows, _seed(key))
     except InputError as error:
         raise InputError(f"Model {number + 1}: {error}") from error
-    return Found({"warnings": said}, {"scores": scores})
+    return Found(*_stored(model, said))
+
+
+def _stored(model: Scored, notes: list[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The numbers and arrays that are stored of one model."""
+    return {"warnings": notes, "repeats": model.repeats}, {"scores": model.scores}
 
 
 def digest_of(X: Any, y: NDArray[Any]) -> str:

@@ -26,7 +26,7 @@ from leakscope.data.datasets import Task
 from leakscope.data.files import reason
 from leakscope.data.models import read_model
 from leakscope.errors import InputError
-from leakscope.fitted.losses import own_log_odds, softmax
+from leakscope.fitted.refits import ANSWERS, ASKED_AGAIN, alike
 from leakscope.lood.inputs import require_real
 from leakscope.running.own_code import (
     TimeLimitError,
@@ -38,10 +38,10 @@ from leakscope.running.own_code import (
     within,
 )
 from leakscope.settings.audit import TrainingSettings
+from leakscope.single_fit.losses import label_log_odds, softmax
 from leakscope.subjects.handed import Handed
+from leakscope.subjects.training.saved_trees import as_saved
 
-# What a classifier is asked for: the first that it has.
-CLASS_ANSWERS = ("predict_proba", "decision_function", "predict")
 # What an estimator must do, where one fails.
 HALVES_HINT = (
     ": it must fit one target on half of the records and predict the others; change its "
@@ -53,6 +53,14 @@ TRIED_ON = 200
 KEPT_WARNINGS = 3
 # Answers are squared and summed.
 LARGEST = 1e150
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """What one model answers: the scores of all records, and whether it repeats its answers."""
+
+    scores: FloatArray
+    repeats: bool
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,8 @@ class OwnTraining:
         Whether the target is a class or a quantity.
     time_limit
         Seconds that one model may take; None for no limit.
+    notes
+        What was changed of a fitted estimator to train it again, in sentences.
 
     """
 
@@ -77,6 +87,7 @@ class OwnTraining:
     name: str
     task: Task
     time_limit: float | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def is_estimator(self) -> bool:
@@ -113,33 +124,40 @@ class OwnTraining:
 
     def scores(
         self, X: Any, y: NDArray[Any], rows: NDArray[np.bool_], seed: int
-    ) -> tuple[FloatArray, list[str]]:
+    ) -> tuple[Scored, list[str]]:
         """Train on ``rows``, and give every record's score and what was warned of on the way."""
         found, said = self.all_scores(X, y, rows[None], [seed])
         return found[0], said
 
     def all_scores(
         self, X: Any, y: NDArray[Any], rows: NDArray[np.bool_], seeds: list[int]
-    ) -> tuple[list[FloatArray], list[str]]:
+    ) -> tuple[list[Scored], list[str]]:
         """The same of several models, ``rows`` (models x records), at once where it can."""
         limit = None if self.time_limit is None else self.time_limit * len(seeds)
         return within(self.name, limit, partial(self._all_scores, X, y, rows, seeds))
 
     def _all_scores(
         self, X: Any, y: NDArray[Any], rows: NDArray[np.bool_], seeds: list[int]
-    ) -> tuple[list[FloatArray], list[str]]:
+    ) -> tuple[list[Scored], list[str]]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             with self._held(seeds[0]):
                 models = self._models(X, y, rows, seeds)
                 answers = [self._answers(model, X, y) for model in models]
+                count = min(ASKED_AGAIN, len(y) // 2)
+                order = np.random.default_rng(seeds[0]).permutation(len(y))[:count]
+                some = taken(X, order)
+                again = [self._answers(model, some, y) for model in models]
         # What a later version of a library will change says nothing of these models.
         said = [
             f"{each.category.__name__}: {str(each.message).split(chr(10))[0]}"
             for each in caught
             if not issubclass(each.category, (FutureWarning, DeprecationWarning))
         ]
-        found = [self._scored(*each, y) for each in zip(models, answers, strict=True)]
+        found = [
+            Scored(self._scored(model, first, y), alike(first[order], second))
+            for model, first, second in zip(models, answers, again, strict=True)
+        ]
         return found, list(dict.fromkeys(said))[:KEPT_WARNINGS]
 
     def scores_of(self, model: Any, X: Any, y: NDArray[Any]) -> FloatArray:
@@ -215,7 +233,7 @@ class OwnTraining:
         )
 
     def _answers(self, model: Any, X: Any, y: NDArray[Any]) -> NDArray[Any]:
-        names = CLASS_ANSWERS if self.task == "classification" else ("predict",)
+        names = ANSWERS if self.task == "classification" else ("predict",)
         way = next((name for name in names if hasattr(model, name)), None)
         ask = model if way is None else getattr(model, way)
         if self.task == "classification" and self.is_estimator and way == "predict":
@@ -320,12 +338,13 @@ def training_of(
 ) -> OwnTraining:
     """The training that was given in Python, or that a name led to; an estimator names itself."""
     if hasattr(subject, "fit") and hasattr(subject, "get_params"):
+        subject, notes = as_saved(subject)
         # A pipeline by its steps, as a fitted one is named: the last with its settings.
         steps = any(kind.__name__ == "Pipeline" for kind in type(subject).__mro__)
         *around, last = [part for _, part in subject.steps] if steps else [subject]
         first = [part if isinstance(part, str) else type(part).__name__ for part in around]
-        told = " → ".join([*first, " ".join(repr(last).split())])
-        return OwnTraining(subject, told, task, time_limit)
+        told = " → ".join([*first, _named(last)])
+        return OwnTraining(subject, told, task, time_limit, notes)
     if hasattr(subject, "fit") and not inspect.isfunction(subject):
         raise InputError(
             f"{type(subject).__name__} has fit but no get_params, so leakscope cannot make a fresh "
@@ -347,9 +366,9 @@ def tried(training: OwnTraining, forms: Sequence[Handed], seed: int) -> tuple[Ha
     ignores its rows is refused, and where it ignores its seed, that is said.  Where so few make it
     fail in every form, the models themselves will show what is wrong.
     """
-    kept_as_fitted = _frozen_told(training)
+    notes = [*training.notes, *_frozen_told(training)]
     if len(forms) == 1 and training.is_estimator:
-        return forms[0], kept_as_fitted
+        return forms[0], notes
     records = len(forms[0].y)
     order = np.random.default_rng(seed).permutation(records)
     size = min(TRIED_ON, records // 2)
@@ -360,15 +379,15 @@ def tried(training: OwnTraining, forms: Sequence[Handed], seed: int) -> tuple[Ha
         try:
             first, _ = training.scores(few, labels, some[kept], seed=1)
             if training.is_estimator:
-                return each, kept_as_fitted
+                return each, notes
             second, _ = training.scores(few, labels, others[kept], seed=1)
             third, _ = training.scores(few, labels, some[kept], seed=2)
         except TimeLimitError:
             raise
         except InputError:
             continue
-        return each, _oddities(training.name, first, second, third)
-    return forms[0], kept_as_fitted
+        return each, _oddities(training.name, first.scores, second.scores, third.scores)
+    return forms[0], notes
 
 
 def _frozen_told(training: OwnTraining) -> list[str]:
@@ -427,6 +446,24 @@ def kinds_of(X: Any) -> NDArray[np.intp]:
             texts = [row.tobytes() for row in np.ascontiguousarray(X)]
         keys = np.array([hash(text) for text in texts])
     return np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.intp)
+
+
+def _named(estimator: Any) -> str:
+    """An estimator as text, in one line.
+
+    Of xgboost, whose constructor takes parameters that it does not name, those that are set: its
+    own text is forty times None.
+    """
+    named = inspect.signature(type(estimator)).parameters
+    present = estimator.get_params(deep=False)
+    if set(present) <= set(named):
+        return " ".join(repr(estimator).split())
+    changed = [
+        f"{name}={value!r}"
+        for name, value in present.items()
+        if value is not None and (name not in named or named[name].default != value)
+    ]
+    return f"{type(estimator).__name__}({', '.join(changed)})"
 
 
 def copied(X: Any) -> Any:
@@ -492,7 +529,7 @@ def own_label_margin(
             f"the model of {name} gave {answers.shape[1]} decision values per record, and there "
             f"are {len(classes)} classes: one for each is needed."
         )
-    return own_log_odds(answers, codes)
+    return label_log_odds(answers, codes)
 
 
 def chances(name: str, answers: FloatArray, classes: NDArray[Any], columns: Any) -> FloatArray:

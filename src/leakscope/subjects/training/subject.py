@@ -118,6 +118,9 @@ CHECK = (
     "normal law, a count of them agrees with it, its advantage is within "
     f"{NEAR:g} of both ends of its interval, and its TPR at 1% within a factor of {FACTOR:g}"
 )
+# What a model that answers at random is said to do; a person who asks often sees through it.
+UNSTEADY = "the models answer otherwise when they are asked about the same records again"
+STEADY = "let them repeat their answers, in any order and batch (PyTorch: net.eval() first)"
 # Log-odds of labels are all alike, up to this.
 ONE_LABEL = 1e-9
 
@@ -187,7 +190,8 @@ class TrainingDetails(FitDetails):
     ``models`` is how many there are, ``reused`` how many of them were there already and ``made``
     when the first of those was trained; ``repeating`` how many records' answers have no normal law
     and were counted, ``telling`` of how many of them single values say who was trained on, and
-    ``labels`` whether every answer is a label and no probability.
+    ``labels`` whether every answer is a label and no probability; ``unsteady`` how many models
+    answer otherwise when they are asked again.
     """
 
     explanations: list[Explanation] = Field(default_factory=list)  # type: ignore[assignment]
@@ -196,6 +200,7 @@ class TrainingDetails(FitDetails):
     repeating: int | None = None
     telling: int | None = None
     labels: bool | None = None
+    unsteady: int | None = None
 
 
 class Training(Subject):
@@ -382,10 +387,7 @@ class Training(Subject):
 
     @classmethod
     def opened(cls, audit: Audit, data: str | Path | Dataset | None = None) -> Training:
-        """The training by its name, on its data; models that were kept are not trained again.
-
-        A run that says nothing of ``handed`` is an earlier one: the training got numbers, scaled.
-        """
+        """The training by its name, on its data; models that were kept are not trained again."""
         told = audit.settings
         if audit.dataset.source is None:
             raise InputError(
@@ -399,7 +401,7 @@ class Training(Subject):
             how = validated(TrainingSettings, **{name: told[name] for name in names})
             usual = validated(AuditSettings, scaling=told["scaling"], seed=told["seed"])
             task_of(told["task"])
-            form = str(told.get("handed", "numbers"))
+            form = str(told["handed"])
             again = Asked(chosen=validated(ModelSettings, model=told.get("model")))
         found = cls._of_dataset(
             data_again(audit.dataset, data),
@@ -471,7 +473,7 @@ class Training(Subject):
     def cannot_tell(self, laws: UnitLaws, target: Target) -> str:
         """Why the numbers of some are not trusted."""
         reasons, models = self._reasons(laws), self.how.least
-        if "few" in reasons:
+        if "few" in reasons or "unsteady" in reasons:
             why, remedy = _doubt(reasons, models, None, labels=False, telling=False)
             which = f"{laws.unknown} of {laws.units} {self.unit}s"
             some = f"{which} {are(laws.unknown)} {why}; {remedy}"
@@ -527,7 +529,11 @@ class Training(Subject):
             self.few,
             sign,
             self.observes,
-            trust=Trust.checked(CHECK, self.few.trusted, bounded=self.few.noise_seen),
+            trust=Trust.checked(
+                CHECK,
+                self.few.trusted & (not self.half_models.unsteady),
+                bounded=self.few.noise_seen and not self.half_models.unsteady,
+            ),
             arrays={
                 self.observes: scores,
                 "trained_on": trained_on,
@@ -536,9 +542,18 @@ class Training(Subject):
                 **self._of_groups("groups", "row_weights"),
             },
             more=self._of_groups("size"),
-            warnings=self.half_models.warnings,
+            warnings=(*self._unsteady(self.half_models), *self.half_models.warnings),
         )
         return self.found
+
+    def _unsteady(self, models: HalfModels) -> list[str]:
+        """A warning where models answer at random."""
+        if not models.unsteady:
+            return []
+        return [
+            f"Of {self.training.name} {UNSTEADY} ({models.unsteady} of {len(models.scores)}): no "
+            f"number is trusted; {STEADY}."
+        ]
 
     def _of_units(
         self, scores: FloatArray, trained_on: NDArray[np.bool_]
@@ -583,6 +598,8 @@ class Training(Subject):
     def _reasons(self, laws: UnitLaws) -> dict[str, int]:
         """Of how many records each reason not to trust them holds, the first that does."""
         assert self.few is not None
+        if self.half_models is not None and self.half_models.unsteady:
+            return {"unsteady": laws.units}
         if not self.few.noise_seen:
             return {"few": laws.units}
         many = int(np.count_nonzero(self.few.doubt >= COUNTED))
@@ -636,6 +653,8 @@ class Training(Subject):
         time.  What more models do not show, because single answers tell, does not count.
         """
         models, weights = len(found.scores), self.row_weights
+        if found.unsteady:
+            return models
         few, _ = self._posterior(found)
         # More models weigh a group's records anew.
         self.row_weights = weights
@@ -663,7 +682,7 @@ class Training(Subject):
             trained_on,
             random_state=self.seed,
             doubt=doubt,
-            refuse_probabilities=False,
+            refuse_mistakes=False,
         )
         return few, sign
 
@@ -705,6 +724,7 @@ class Training(Subject):
             repeating=int(np.count_nonzero(self.few.doubt >= COUNTED)),
             telling=int(np.count_nonzero(self.few.doubt == TELLING)),
             labels=self._labels,
+            unsteady=self.half_models.unsteady or None,
             explanations=self._explained(laws, columns["advantage"], explain_first),
         )
         return details, {}
@@ -743,7 +763,6 @@ class Training(Subject):
     # Models with and without units.
 
     counted_in = "models"
-    doubted_first = True
 
     def answers(self, units: Rows, count: int, seed: int) -> Answers:
         """Many more models of other halves and other seeds."""
@@ -765,6 +784,8 @@ class Training(Subject):
                 seed=afresh,
                 codes=self.codes,
             )
+        if found.unsteady:
+            raise InputError(f"{UNSTEADY}; {STEADY}.")
         how = (
             f"{len(found.scores)} shadow models of the same training, each fitted on a random 0.5 "
             f"of the {self.unit}s"
@@ -824,6 +845,8 @@ class Training(Subject):
         counts = {"repeating": repeats, "wide": audit.untrusted - repeats}
         if models <= 2:
             counts = {"few": audit.untrusted}
+        if details.unsteady:
+            counts = {"unsteady": audit.untrusted}
         rows, table = ~audit.trusted, audit.table
         low, high = (table.of(f"advantage_{end}")[rows] for end in ("low", "high"))
         return _doubt(
@@ -860,7 +883,7 @@ class Training(Subject):
             trained_on,
             random_state=int(audit.settings.get("seed", 0)),
             doubt=np.asarray(doubt, dtype=np.int8),
-            refuse_probabilities=False,
+            refuse_mistakes=False,
         )
         whole = posterior_laws(few, sign, observes, trust=Trust.nobody(scores.shape[1]), arrays={})
         # A table that was read is in the order of its ranks.
@@ -874,7 +897,6 @@ class Training(Subject):
         process = "needs a Gaussian process"
         found = {
             "pool": fit,
-            "releases": fit,
             "secret": "needs a linear, logistic or Poisson model",
             "retrained": process,
             "query": process,
@@ -1026,6 +1048,8 @@ def _doubt(
     counts: Mapping[str, int], models: int, needed: int | None, *, labels: bool, telling: bool
 ) -> tuple[str, str]:
     """Why records are not trusted, and what to do: a sentence's two halves."""
+    if counts.get("unsteady"):
+        return f"not trusted, because {UNSTEADY}", STEADY
     if counts.get("few"):
         return (
             "not trusted, because with one model on each side of a record the noise between models "

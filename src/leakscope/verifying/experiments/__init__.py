@@ -1,1 +1,0 @@
-"""Experiments that know no audit: simulation, retraining, influence and memorisation."""

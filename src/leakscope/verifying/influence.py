@@ -1,0 +1,336 @@
+"""What a record changes in a network's answers, to first order: influence functions and TracIn.
+
+Both are made of the tangent kernel of this very network, not of an infinitely wide one.  With f(x)
+its answer and J(x) the derivative of that by its parameters theta,
+
+    Theta(x, z) = J(x) J(z)^T.
+
+J has as many columns as the network has weights; it is never held for more than a block of records.
+
+**Influence functions.**  With L(theta) = (1/n) sum_j l_j(theta), l_j half the squared residual of
+record j, and curvature H = L''(theta) + damping I, the parameters move by H^{-1} l_i'(theta)/n when
+record i is taken out (Koh and Liang 2017, Eq. 1), and the answer at a query q with record i less
+that without it is
+
+    shift = -(1/n) J(q) H^{-1} l_i'(theta).
+
+Here (1/n) sum_j J_j^T J_j (Gauss-Newton), which is never indefinite, stands for L''.  The inverse
+needs no iteration: with Theta = J J^T of the n records,
+J(q) H^{-1} J_i^T/n = [Theta_qX (Theta_XX + n damping I)^{-1}]_i, one factorisation for all records
+and queries.  That smoother A also has the exact leave-one-out shift of the linearised network,
+(I - A_ii)^{-1} in place of I before the residual, which no first-order formula sees: a network that
+fits its records has A_ii near 1.
+
+**TracIn** traces a record's influence along the steps of training.  A step of gradient descent on a
+batch of B records moves the answer at a query q, to first order, by
+
+    -(eta/B) Theta_t(q, x_i) (f_t(x_i) - y_i)
+
+on behalf of record i, where Theta_t is the tangent kernel at the parameters of that moment.
+Pruthi et al. sum this over checkpoints (Eq. 1), with the query's loss in the place of its answer.
+Here each checkpoint stands for the epochs from it to the next, in each of which a record is met
+once.  With a checkpoint at every epoch and full batches this is the sum over all steps.  Momentum
+counts as the rate that it comes to, eta/(1 - momentum).
+
+References
+----------
+P. W. Koh, P. Liang, "Understanding black-box predictions via influence functions", ICML 2017.
+R. D. Cook, "Detection of influential observation in linear regression", Technometrics 1977.
+G. Pruthi, F. Liu, S. Kale, M. Sundararajan, "Estimating training data influence by tracing gradient
+descent", NeurIPS 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from leakscope._numerics import cholesky
+from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.keys import Key, as_key
+from leakscope._numerics.memory import require_memory
+from leakscope._numerics.x64 import double_precision, require_jax
+from leakscope.errors import InputError
+from leakscope.verifying.network_training import (
+    NetworkTrainer,
+    checked_records,
+    parameters_at,
+)
+
+# Memory for the derivatives of one block of records, and how many records they meet at a time.
+BLOCK_BYTES, ON_A_GPU = 512 * 2**20, 4
+RIGHT_BLOCK = 1024
+
+
+def tangent_products(
+    network: Any, parameters: Any, left: FloatArray, right: FloatArray
+) -> FloatArray:
+    """Theta between two sets of inputs, in float64.
+
+    Parameters
+    ----------
+    network
+        A :class:`DenseNetwork`, or anything with its ``apply``.
+    parameters
+        Of one model.
+    left, right
+        (l, d) and (r, d) inputs.
+
+    Returns
+    -------
+    array
+        (l, outputs, r, outputs).
+    """
+    require_jax("The tangent kernel of a trained network")
+    import jax
+
+    outputs = answers(network, parameters, left[:1]).size
+    room = BLOCK_BYTES if jax.default_backend() == "cpu" else ON_A_GPU * BLOCK_BYTES
+    found = np.empty((len(left), outputs, len(right), outputs))
+    with double_precision():
+        # On the device once, not with every block.
+        weights = jax.device_put(as_double(parameters))
+        for start in range(0, len(right), RIGHT_BLOCK):
+            others = jax.device_put(np.asarray(right[start : start + RIGHT_BLOCK], np.float64))
+            held = count(weights) + 3 * len(others) * _activity(weights, left)
+            block = max(1, room // (8 * outputs * held))
+            for begin in range(0, len(left), block):
+                found[begin : begin + block, :, start : start + RIGHT_BLOCK] = _compiled_products(
+                    network
+                )(weights, np.asarray(left[begin : begin + block], np.float64), others)
+    return found
+
+
+def answers(network: Any, parameters: Any, inputs: FloatArray) -> FloatArray:
+    """(m, outputs) what the network says, in float64."""
+    with double_precision():
+        return np.asarray(network.apply(as_double(parameters), np.asarray(inputs, np.float64)))
+
+
+def as_double(parameters: Any) -> Any:
+    """The parameters in float64."""
+    import jax
+
+    return jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), parameters)
+
+
+def count(parameters: Any) -> int:
+    """How many numbers they are."""
+    import jax
+
+    return int(sum(np.size(leaf) for leaf in jax.tree.leaves(parameters)))
+
+
+def _activity(parameters: Any, inputs: FloatArray) -> int:
+    """About how many numbers a network holds while it answers one query."""
+    import jax
+
+    leaves = [leaf for leaf in jax.tree.leaves(parameters) if leaf.ndim > 1]
+    # A convolution has its channels at every pixel.
+    return int(sum(x.shape[-1] * (inputs.shape[1] if x.ndim == 4 else 1) for x in leaves))
+
+
+@lru_cache(maxsize=16)
+def _compiled_products(network: Any) -> Any:
+    import jax
+
+    def products(parameters: Any, left: Any, right: Any) -> Any:
+        def answer(weights: Any, x: Any) -> Any:
+            return network.apply(weights, x[None])[0]
+
+        def against_all(direction: Any) -> Any:
+            return jax.jvp(lambda w: network.apply(w, right), (parameters,), (direction,))[1]
+
+        derivative = jax.vmap(lambda x: jax.jacrev(answer)(parameters, x))(left)
+        return jax.vmap(jax.vmap(against_all))(derivative)
+
+    return jax.jit(products)
+
+
+@dataclass(frozen=True)
+class InfluenceEstimate:
+    """Predicted shifts of a network's answers, with the record less without it."""
+
+    shift: FloatArray  # (n, q, outputs) by the influence function, averaged over models
+    leave_one_out: FloatArray  # (n, q, outputs) of the linearised network, exact in it
+    damping: float  # as asked
+    models: int  # how many models were averaged
+
+    def self_shift(self) -> FloatArray:
+        """(n, outputs) each record's influence on its own answer, where the queries are records."""
+        return _on_themselves(self.shift)
+
+
+def influence_functions(
+    network: Any,
+    parameters: Sequence[Any],
+    X: ArrayLike,
+    y: ArrayLike,
+    queries: ArrayLike | None = None,
+    *,
+    damping: float,
+) -> InfluenceEstimate:
+    """What each record changes in the answers at the queries, by influence functions.
+
+    Parameters
+    ----------
+    network
+        A :class:`DenseNetwork`.
+    parameters
+        Of one trained model or more, a list as :func:`parameters_at` gives for a checkpoint; the
+        shifts are averaged over them.
+    X, y
+        The n records that all models were trained on, and their targets.
+    queries
+        (q, d); the records themselves where left out.
+    damping
+        Added to the curvature; the weight decay of training, where there was one.
+    """
+    rows, targets, asked = checked_records(X, y, queries)
+    asked = rows if queries is None else asked
+    if not (np.isfinite(damping) and damping > 0.0):
+        raise InputError(f"damping must be positive and finite, but it is {damping}.")
+    if not len(parameters):
+        raise InputError("influence functions need the parameters of at least one model.")
+    size = targets.shape[1]
+    require_memory(
+        8 * size**2 * len(rows) * (3 * len(rows) + 2 * len(asked)),
+        f"the influence of {len(rows)} records on {len(asked)} queries",
+        "ask for fewer of them",
+    )
+    shifts, exact = zip(
+        *(_gauss_newton(network, model, rows, targets, asked, damping) for model in parameters),
+        strict=True,
+    )
+    return InfluenceEstimate(
+        shift=np.mean(shifts, axis=0),
+        leave_one_out=np.mean(exact, axis=0),
+        damping=float(damping),
+        models=len(shifts),
+    )
+
+
+def _gauss_newton(
+    network: Any,
+    parameters: Any,
+    rows: FloatArray,
+    targets: FloatArray,
+    asked: FloatArray,
+    damping: float,
+) -> tuple[FloatArray, FloatArray]:
+    n, size = targets.shape
+    everything = rows if asked is rows else np.vstack([rows, asked])
+    products = tangent_products(network, parameters, rows, everything)
+    matrix = products[:, :, :n].reshape(n * size, n * size)
+    cross = products[:, :, -len(asked) :].reshape(n * size, len(asked) * size)
+    factor = cholesky.factorise(matrix + n * damping * np.eye(n * size), overwrite=True)
+    smoother = cholesky.solve(factor, cross).reshape(n, size, len(asked), size)
+    residual = targets - answers(network, parameters, rows)
+    # The block A_ii of the records' own smoother, for I - A_ii.
+    own = cholesky.solve(factor, matrix).reshape(n, size, n, size)
+    blocks = np.eye(size) - np.einsum("iaib->iab", own)
+    freed = np.linalg.solve(np.swapaxes(blocks, 1, 2), residual[:, :, None])[:, :, 0]
+    first, whole = (np.einsum("iaqb,ia->iqb", smoother, r) for r in (residual, freed))
+    return first, whole
+
+
+@dataclass(frozen=True)
+class TracIn:
+    """What training on each record did to the answers, to first order, averaged over models."""
+
+    shift: FloatArray  # (n, q, outputs) of the answers at the queries
+    checkpoints: tuple[int, ...]  # the epochs that were looked at
+    models: int  # how many models were averaged
+
+    def self_shift(self) -> FloatArray:
+        """(n, outputs) each record's influence on its own answer, where the queries are records."""
+        return _on_themselves(self.shift)
+
+
+def trac_in(
+    trainer: NetworkTrainer,
+    X: ArrayLike,
+    y: ArrayLike,
+    queries: ArrayLike | None = None,
+    *,
+    checkpoints: Sequence[int] | None = None,
+    models: int = 1,
+    random_state: int | np.random.Generator | Key | None = None,
+) -> TracIn:
+    """Train models on all records, and trace each record's influence on the queries.
+
+    Parameters
+    ----------
+    trainer
+        With sgd; Adam's steps are not multiples of gradients, and are refused.
+    X, y
+        The n records and their targets.
+    queries
+        (q, d); the records themselves where left out.
+    checkpoints
+        Epochs, rising, from 0 to the last but one; by default 0 and then ever sparser, about
+        eight.
+    models
+        How many models to average over.
+    random_state
+        Of the models.
+    """
+    rows, targets, asked = checked_records(X, y, queries)
+    asked = rows if queries is None else asked
+    if trainer.optimiser != "sgd":
+        raise InputError(
+            f"TracIn follows steps along the gradient, but the optimiser is {trainer.optimiser}: "
+            "use sgd."
+        )
+    stops = _spread(trainer.epochs) if checkpoints is None else tuple(int(c) for c in checkpoints)
+    if stops and stops[-1] >= trainer.epochs:
+        raise InputError(
+            f"no epoch follows the checkpoint {stops[-1]}, for which it would stand: there are "
+            f"{trainer.epochs}."
+        )
+    size = targets.shape[1]
+    require_memory(
+        8 * len(rows) * len(asked) * (size**2 + 2 * size + 1),
+        f"TracIn of {len(rows)} records on {len(asked)} queries",
+        "ask for fewer of them",
+    )
+    included = np.ones((models, len(rows)), dtype=bool)
+    trained = parameters_at(trainer, rows, targets, included, as_key(random_state), stops)
+    # In an epoch a record is met once, with this weight.
+    rate = trainer.learning_rate / (1.0 - trainer.momentum)
+    rate /= min(trainer.batch_size or len(rows), len(rows))
+    shift = np.zeros((len(rows), len(asked), size))
+    for stop, following, at_stop in zip(stops, (*stops[1:], trainer.epochs), trained, strict=True):
+        weight = rate * (following - stop) / models
+        for parameters in at_stop:
+            residual = targets - answers(trainer.network, parameters, rows)
+            products = tangent_products(trainer.network, parameters, rows, asked)
+            shift += weight * np.einsum("iaqb,ia->iqb", products, residual)
+    return TracIn(shift=shift, checkpoints=stops, models=models)
+
+
+def _spread(epochs: int) -> tuple[int, ...]:
+    """0 and then ever sparser: most of what training does, it does early."""
+    stops, step = [0], 1.0
+    while stops[-1] + round(step) < epochs:
+        stops.append(stops[-1] + round(step))
+        step *= max(1.35, epochs**0.15)
+    return tuple(stops)
+
+
+def _on_themselves(shift: FloatArray) -> FloatArray:
+    """(n, outputs) each record's influence on its own answer.
+
+    ``shift`` is (records, queries, outputs), and the queries must be the records.
+    """
+    if shift.shape[0] != shift.shape[1]:
+        raise InputError(
+            f"there are {shift.shape[0]} records and {shift.shape[1]} queries: the influence of "
+            "records on themselves needs the records as queries."
+        )
+    return np.asarray(np.einsum("iio->io", shift))
