@@ -159,7 +159,9 @@ class Recipe:
         """(q, C) what a model of these rows says of queries: numbers, or chances of all classes."""
 
         def work() -> FloatArray:
-            table: FloatArray = self._held(seed, lambda: self._answered(self.fit(rows, seed), queries))
+            table: FloatArray = self._held(
+                seed, lambda: self._answered(self.fit(rows, seed), queries)
+            )
             return table
 
         return within(self.name, self.time_limit, work)
