@@ -66,13 +66,13 @@ class Attacked:
     low_of_many: float
 
 
-def problem(name: str) -> lood.Process:
+def problem(name: str) -> lood.ProcessOnRecords:
     dataset = prepare(data.read_example(name))
     chosen = np.arange(len(dataset.features))
     if name == "digits":
         chosen = np.random.default_rng(7).permutation(len(chosen))[:DIGITS]
     X, y = dataset.features[chosen], dataset.target[chosen]
-    return lood.Process(X, y, kernels.rbf(), DATASETS[name], task=dataset.task)
+    return lood.ProcessOnRecords(X, y, kernels.rbf(), DATASETS[name], task=dataset.task)
 
 
 def rbf(X: FloatArray, Z: FloatArray, scale: float) -> FloatArray:
@@ -129,7 +129,7 @@ def log_density(x: FloatArray, law: tuple[FloatArray, FloatArray]) -> FloatArray
 
 
 def attack(
-    model: lood.Process,
+    model: lood.ProcessOnRecords,
     defence: Defence,
     record: int,
     promised: float,
@@ -162,7 +162,9 @@ def attack(
     )
 
 
-def promises(model: lood.Process, option: AdviceOption) -> tuple[NDArray[np.intp], FloatArray]:
+def promises(
+    model: lood.ProcessOnRecords, option: AdviceOption
+) -> tuple[NDArray[np.intp], FloatArray]:
     """The records that reach the model, and what the laws promise of each."""
     defence = defence_of(option, model)
     kept = np.arange(model.records) if defence.kept is None else defence.kept

@@ -90,7 +90,7 @@ def process_of(records: int, kind: str) -> Any:
     from leakscope import kernels, lood
 
     X, y = made(records, kind)
-    return lood.Process(X, y, kernels.rbf(), noise_variance=NOISE)
+    return lood.ProcessOnRecords(X, y, kernels.rbf(), noise_variance=NOISE)
 
 
 def audit(told: argparse.Namespace) -> None:

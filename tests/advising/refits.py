@@ -25,13 +25,13 @@ LENGTH = 1.3
 
 def small_model(
     records: int = 24, outputs: int = 1, *, noise: float = 0.05, seed: int = 0, **more: Any
-) -> lood.Process:
+) -> lood.ProcessOnRecords:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(records, 2))
     X[0] *= 3.0
     y = np.sin(X @ rng.normal(size=(2, outputs))) + 0.3 * rng.normal(size=(records, outputs))
     targets = y[:, 0] if outputs == 1 else y
-    return lood.Process(X, targets, kernels.rbf(LENGTH), noise, **more)
+    return lood.ProcessOnRecords(X, targets, kernels.rbf(LENGTH), noise, **more)
 
 
 def posterior(
@@ -47,7 +47,7 @@ def posterior(
 
 
 def refitted_pair(
-    model: lood.Process,
+    model: lood.ProcessOnRecords,
     leave: Sequence[int],
     *,
     noise: float | None = None,
@@ -83,7 +83,7 @@ def measured(target: Target, of: LawPair | lood.Separation) -> Any:
     return of.measured(measure) if isinstance(of, lood.Separation) else measure(of)
 
 
-def advised(model: lood.Process) -> AdvisedProcess:
+def advised(model: lood.ProcessOnRecords) -> AdvisedProcess:
     """The process as advice changes it."""
     found = subject_of(model).for_advice(Wanted(Target("advantage", 0.5)))
     assert isinstance(found, AdvisedProcess)

@@ -19,7 +19,7 @@ def test_the_eigenvectors_go_once_no_other_noise_is_asked_for() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 4))
     y = np.sin(X[:, 0]) + 0.3 * rng.normal(size=200)
-    model = lood.Process(X, y, kernels.rbf(2.0), noise_variance=0.01)
+    model = lood.ProcessOnRecords(X, y, kernels.rbf(2.0), noise_variance=0.01)
     held: dict[str, float] = {}
 
     def stage(name: str) -> None:
@@ -28,7 +28,9 @@ def test_the_eigenvectors_go_once_no_other_noise_is_asked_for() -> None:
             raise Enough
 
     # What is imported on the way is no matrix.
-    advise(lood.Process(X[:8], y[:8], kernels.rbf(2.0), 0.01), AuditTarget("advantage", 0.3))
+    advise(
+        lood.ProcessOnRecords(X[:8], y[:8], kernels.rbf(2.0), 0.01), AuditTarget("advantage", 0.3)
+    )
     tracemalloc.start()
     try:
         with pytest.raises(Enough):

@@ -17,20 +17,20 @@ GROUPS = np.repeat(np.arange(12), 3)
 
 
 @pytest.fixture(scope="module")
-def model() -> lood.Process:
+def model() -> lood.ProcessOnRecords:
     return small_model(36, noise=0.1)
 
 
 @pytest.fixture(scope="module")
-def advice(model: lood.Process) -> Advice:
+def advice(model: lood.ProcessOnRecords) -> Advice:
     return advise(model, TARGET, repeats=2)
 
 
-def _by_hand(model: lood.Process, option: AdviceOption) -> float:
+def _by_hand(model: lood.ProcessOnRecords, option: AdviceOption) -> float:
     """The worst record with the option applied, refitted record by record."""
     defence = defence_of(option, model)
     X, y = defence.training_set(model.features, model.targets)
-    applied = lood.Process(X, y, model.kernel, defence.noise_variance)
+    applied = lood.ProcessOnRecords(X, y, model.kernel, defence.noise_variance)
     return max(
         float(
             measured(
@@ -41,7 +41,7 @@ def _by_hand(model: lood.Process, option: AdviceOption) -> float:
     )
 
 
-def test_every_option_does_what_it_says(model: lood.Process, advice: Advice) -> None:
+def test_every_option_does_what_it_says(model: lood.ProcessOnRecords, advice: Advice) -> None:
     assert {"output noise", "kernel noise", "fewer features", "dropping"} <= {
         option.name for option in advice.options
     }
@@ -63,7 +63,9 @@ def test_curves_fall_to_the_target(advice: Advice) -> None:
             assert min(point.worst for point in option.curve) <= TARGET.value
 
 
-def test_output_noise_for_any_question_is_more(model: lood.Process, advice: Advice) -> None:
+def test_output_noise_for_any_question_is_more(
+    model: lood.ProcessOnRecords, advice: Advice
+) -> None:
     anywhere = advise(model, TARGET, repeats=2, questions="any")
     sd = {
         which: next(o for o in found.options if o.name == "output noise").setting["output_sd"]
@@ -97,10 +99,10 @@ def test_groups_are_advised_on() -> None:
     assert worst == pytest.approx(option.worst, rel=1e-5)
 
 
-def test_a_scale_of_the_kernel_is_the_kernel_scaled(model: lood.Process) -> None:
+def test_a_scale_of_the_kernel_is_the_kernel_scaled(model: lood.ProcessOnRecords) -> None:
     arguments = (model.features, model.targets)
-    scaled = lood.Process(*arguments, kernels.rbf(1.3), 0.1, kernel_scale=2.5)
-    direct = lood.Process(*arguments, kernels.rbf(1.3, variance=2.5), 0.1)
+    scaled = lood.ProcessOnRecords(*arguments, kernels.rbf(1.3), 0.1, kernel_scale=2.5)
+    direct = lood.ProcessOnRecords(*arguments, kernels.rbf(1.3, variance=2.5), 0.1)
     assert measured(TARGET, scaled.separation()) == pytest.approx(
         measured(TARGET, direct.separation())
     )
@@ -111,7 +113,7 @@ def test_a_linear_kernel_has_no_bound_elsewhere() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 3))
     y = X[:, 0] + 0.1 * rng.normal(size=30)
-    model = lood.Process(X, y, kernels.linear(), 0.01)
+    model = lood.ProcessOnRecords(X, y, kernels.linear(), 0.01)
     advice = advise(model, AuditTarget("advantage", 0.2), repeats=1)
     noise = next(option for option in advice.options if option.name == "output noise")
     assert "no bound on how much" in noise.notes[1]
@@ -119,14 +121,14 @@ def test_a_linear_kernel_has_no_bound_elsewhere() -> None:
         advise(model, AuditTarget("advantage", 0.2), questions="any")
 
 
-def test_a_target_that_is_met_needs_nothing(model: lood.Process) -> None:
+def test_a_target_that_is_met_needs_nothing(model: lood.ProcessOnRecords) -> None:
     advice = advise(model, AuditTarget("advantage", 0.9999), repeats=1)
     assert advice.options == []
     assert advice.best is None
     assert "already" in advice.sentence
 
 
-def test_the_same_seed_the_same_price(model: lood.Process) -> None:
+def test_the_same_seed_the_same_price(model: lood.ProcessOnRecords) -> None:
     prices = [
         [o.cost for o in advise(model, TARGET, repeats=1, random_state=seed).options]
         for seed in (5, 5, 6)
@@ -134,7 +136,7 @@ def test_the_same_seed_the_same_price(model: lood.Process) -> None:
     assert prices[0] == prices[1] != prices[2]
 
 
-def test_stages_are_told_in_order(model: lood.Process) -> None:
+def test_stages_are_told_in_order(model: lood.ProcessOnRecords) -> None:
     told: list[str] = []
     advise(model, TARGET, repeats=1, on_stage=told.append)
     assert told == ["audit", "output noise", "kernel noise", "fewer features", "dropping"]
@@ -152,7 +154,7 @@ def test_stages_are_told_in_order(model: lood.Process) -> None:
     ],
 )
 def test_what_cannot_be_audited_is_refused(
-    model: lood.Process, change: dict[str, object], words: str
+    model: lood.ProcessOnRecords, change: dict[str, object], words: str
 ) -> None:
     whole: dict[str, object] = {
         "features": model.features,
@@ -161,7 +163,7 @@ def test_what_cannot_be_audited_is_refused(
         "noise_variance": 0.1,
     }
     with pytest.raises(InputError, match=words):
-        lood.Process(**(whole | change))  # type: ignore[arg-type]
+        lood.ProcessOnRecords(**(whole | change))  # type: ignore[arg-type]
 
 
 def test_too_few_records_are_refused() -> None:
@@ -180,7 +182,7 @@ def test_a_matrix_that_does_not_fit_is_refused_before_it_is_made(
     from leakscope._numerics import memory
 
     monkeypatch.setattr(memory, "available_memory", lambda: 300 * 2**20)
-    model = lood.Process(np.zeros((3000, 1)), np.zeros(3000), kernels.rbf(1.0), 0.1)
+    model = lood.ProcessOnRecords(np.zeros((3000, 1)), np.zeros(3000), kernels.rbf(1.0), 0.1)
     with pytest.raises(InputError, match="6 kernel matrices"):
         advise(model, TARGET)
 
@@ -188,7 +190,7 @@ def test_a_matrix_that_does_not_fit_is_refused_before_it_is_made(
 def test_a_target_that_does_not_vary_has_no_r_squared() -> None:
     model = small_model(12)
     # 0.1 summed twelve times is not 1.2: the variance of what is constant is not always 0.
-    constant = lood.Process(model.features, np.full(12, 0.1), model.kernel, 0.05)
+    constant = lood.ProcessOnRecords(model.features, np.full(12, 0.1), model.kernel, 0.05)
     advice = advise(constant, TARGET, repeats=1)
     assert constant.total_variance == 0.0
     assert all(option.r_squared is None for option in (advice.own, *advice.options))
@@ -242,7 +244,7 @@ def test_the_notes_of_dropping_are_of_the_row_that_is_shown() -> None:
 def test_dropping_that_never_helps_drops_none() -> None:
     """Records that are alike cover each other: the fewer, the more exposed."""
     X, y = np.linspace(0.0, 0.01, 12)[:, None], np.zeros(12)
-    model = lood.Process(X, y, kernels.rbf(1.0), 0.1)
+    model = lood.ProcessOnRecords(X, y, kernels.rbf(1.0), 0.1)
     options = advise(model, AuditTarget("advantage", 0.01), repeats=1).options
     dropping = next(option for option in options if option.name == "dropping")
     assert dropping.setting == {"dropped": 0.0}

@@ -34,7 +34,7 @@ TARGETS = (
 )
 
 
-def least_kernel_noise(model: lood.Process, target: AuditTarget) -> Scan:
+def least_kernel_noise(model: lood.ProcessOnRecords, target: AuditTarget) -> Scan:
     """The levels of training noise that advice tries, and the least that meets the target."""
     wanted = Wanted(target)
     advising = Advising(advised(model), wanted)
@@ -158,7 +158,7 @@ def test_an_exposure_that_rises_with_the_training_noise_is_told() -> None:
     X = rng.normal(size=(int(rng.integers(4, 12)), 1)) * rng.choice([0.3, 1, 3])
     y = rng.normal(size=len(X)) * rng.choice([0.1, 1, 10])
     noise = float(10 ** rng.uniform(-4, 0))
-    model = lood.Process(X, y, kernels.rbf(1.0), noise)
+    model = lood.ProcessOnRecords(X, y, kernels.rbf(1.0), noise)
     scan = least_kernel_noise(model, AuditTarget("advantage", 0.965))
     assert scan.found is not None
     assert not falls(scan)

@@ -22,7 +22,7 @@ GROUPS = np.repeat(np.arange(10), [1, 3, 2, 1, 2, 4, 3, 2, 4, 2])
 class Scanned:
     """The numbers of components that advice tries, rising, and what it finds."""
 
-    def __init__(self, model: lood.Process, target: AuditTarget) -> None:
+    def __init__(self, model: lood.ProcessOnRecords, target: AuditTarget) -> None:
         wanted = Wanted(target)
         advising = Advising(advised(model), wanted)
         *_, change = advising.subject.changes(wanted)
@@ -34,16 +34,16 @@ class Scanned:
 
 
 def dropped_until_met(
-    model: lood.Process, target: AuditTarget, *, batch: int = 1, most: float = 0.5
+    model: lood.ProcessOnRecords, target: AuditTarget, *, batch: int = 1, most: float = 0.5
 ) -> DropPath:
     subject = advised(model)
     return drop_exposed(subject, subject.laws(Stages()), target, most=most, batch=batch)
 
 
-def wide_model(seed: int = 0) -> lood.Process:
+def wide_model(seed: int = 0) -> lood.ProcessOnRecords:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(40, 5)) * [3.0, 2.0, 1.0, 0.5, 0.2] + 1.0
-    return lood.Process(X, np.tanh(X[:, 0]), kernels.rbf(2.0), 0.5)
+    return lood.ProcessOnRecords(X, np.tanh(X[:, 0]), kernels.rbf(2.0), 0.5)
 
 
 def test_directions_are_those_of_scikit_learn() -> None:
@@ -69,7 +69,7 @@ def test_components_are_audited_by_refits() -> None:
 def test_all_components_of_an_open_kernel_give_the_audit_itself() -> None:
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
-    model = lood.Process(X, y, kernels.rbf(), 0.1)
+    model = lood.ProcessOnRecords(X, y, kernels.rbf(), 0.1)
     scan = Scanned(model, ADVANTAGE)
     assert scan.worst[-1] == pytest.approx(measured(ADVANTAGE, model.separation()).max(), rel=1e-9)
 
@@ -77,7 +77,7 @@ def test_all_components_of_an_open_kernel_give_the_audit_itself() -> None:
 def test_many_components_are_searched_on_a_grid() -> None:
     rng = np.random.default_rng(2)
     X = rng.normal(size=(60, 30)) * np.geomspace(10.0, 0.1, 30)
-    model = lood.Process(X, X[:, 0] / 10.0, kernels.rbf(25.0), 1.0)
+    model = lood.ProcessOnRecords(X, X[:, 0] / 10.0, kernels.rbf(25.0), 1.0)
     grid = Scanned(model, AuditTarget("advantage", 1e-6))
     assert grid.largest is None
     target = AuditTarget("advantage", float(np.sort(grid.worst)[8]) - 1e-9)
@@ -102,7 +102,9 @@ def test_dropping_is_the_greedy_search_by_refits(groups: np.ndarray | None, outp
         values = {}
         for unit in np.unique(labels[kept]):
             rows = np.flatnonzero(labels[kept] == unit).tolist()
-            left = lood.Process(model.features[kept], model.targets[kept], model.kernel, 0.05)
+            left = lood.ProcessOnRecords(
+                model.features[kept], model.targets[kept], model.kernel, 0.05
+            )
             values[int(unit)] = float(measured(target, refitted_pair(left, rows)))
         first = first or values
         worst = max(values, key=lambda unit: values[unit])

@@ -14,11 +14,11 @@ from leakscope.advising.dropping import drop_exposed
 from leakscope.subjects.subject import Stages
 
 
-def linear_model(records: int, features: int = 4, *, scale: float = 1.0) -> lood.Process:
+def linear_model(records: int, features: int = 4, *, scale: float = 1.0) -> lood.ProcessOnRecords:
     rng = np.random.default_rng(records)
     X = rng.normal(size=(records, features)) * rng.gamma(2.0, size=(records, 1))
     y = np.sign(X[:, 0] + 0.5 * rng.normal(size=records))
-    return lood.Process(
+    return lood.ProcessOnRecords(
         X,
         y,
         kernels.linear(bias_variance=1.0),
@@ -34,7 +34,7 @@ def by_matrices(monkeypatch: pytest.MonkeyPatch):
 
     def answer(function):
         with monkeypatch.context() as patched:
-            patched.setattr(lood.Process, "phi", None)
+            patched.setattr(lood.ProcessOnRecords, "phi", None)
             return function()
 
     return answer

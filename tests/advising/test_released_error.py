@@ -12,7 +12,7 @@ from leakscope.subjects.pricing import Folds, ReleasedError
 from leakscope.subjects.process.defence import Defence
 
 
-def _by_hand(model: lood.Process, defence: Defence, folds: Folds) -> np.ndarray:
+def _by_hand(model: lood.ProcessOnRecords, defence: Defence, folds: Folds) -> np.ndarray:
     """Squared error of a released answer, fold by fold, by refitting."""
     found = np.empty((len(folds.number), folds.count))
     for repeat, number in enumerate(folds.number):
@@ -65,7 +65,7 @@ def test_accuracy_is_that_of_drawn_answers(classes: int) -> None:
     X = rng.normal(size=(40, 2))
     named = rng.integers(0, classes, size=40)
     y = named - 0.5 if classes == 2 else np.eye(classes)[named] - 1.0 / classes
-    model = lood.Process(X, y, small_model().kernel, 0.1, task="classification")
+    model = lood.ProcessOnRecords(X, y, small_model().kernel, 0.1, task="classification")
     folds = Folds.of(model.labels, count=4, repeats=1, random_state=0)
     held = Defence(0.1).held_out(model, folds)
     found = held.released(np.sqrt(0.2))

@@ -73,13 +73,13 @@ def test_the_sentences_name_what_is_odd():
 def test_copies_are_twins_at_distance_zero():
     X, y = problem()
     X[3] = X[7]
-    process = lood.Process(X, y, kernels.rbf(1.5), 0.05)
+    process = lood.ProcessOnRecords(X, y, kernels.rbf(1.5), 0.05)
     (entry,) = explain(process, process.separation(), rows=[7], record_ids=range(60))
     assert entry.neighbours[0] == 3
     assert entry.distances[0] == entry.isolation == 0.0
     assert "has a twin, record 3" in entry.sentence
     doubled = np.vstack([X, X])
-    process = lood.Process(doubled, np.tile(y, 2), kernels.rbf(1.5), 0.05)
+    process = lood.ProcessOnRecords(doubled, np.tile(y, 2), kernels.rbf(1.5), 0.05)
     (entry,) = explain(process, process.separation(), rows=[7], record_ids=range(120))
     assert entry.isolation is None
     assert "exact copy" in entry.sentence

@@ -93,7 +93,7 @@ def test_what_advice_finds_is_resolved(folder):
     scaled = (x - x.mean(axis=0)) / x.std(axis=0)
     length = read_result(folder / "run" / "result.json").details.kernel["length_scale"]
     kernel = leakscope.kernels.rbf(length)
-    laws = lood.Process(scaled[:, :1], scaled[:, 1], kernel, level).separation()
+    laws = lood.ProcessOnRecords(scaled[:, :1], scaled[:, 1], kernel, level).separation()
     assert laws.trusted.all()
     assert float(leakscope.measures.advantage(laws.law_pair()).max()) <= 0.9 * (1 + 1e-6)
 

@@ -14,14 +14,14 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.lood import nystrom
 from leakscope.lood.nystrom import certified_records
-from leakscope.lood.process import Process
+from leakscope.lood.process import ProcessOnRecords
 from leakscope.reporting.audit_page import record_columns, table_columns
 
 # No interval is asked to hold beyond what the dense answer itself is known to.
 ROUNDING = 1e-6
 
 
-def made(kind: str, records: int = 800, seed: int = 0, features: int = 5) -> Process:
+def made(kind: str, records: int = 800, seed: int = 0, features: int = 5) -> ProcessOnRecords:
     """Records of several shapes, whose spectra fall quickly, with labels of a smooth function."""
     rng = np.random.default_rng(seed)
     spread = 0.6 ** np.arange(features)
@@ -38,7 +38,7 @@ def made(kind: str, records: int = 800, seed: int = 0, features: int = 5) -> Pro
     y = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=records)
     kernel: Any = kernels.matern(2.5, 3.0) if kind == "matern" else kernels.rbf(2.0)
     targets = np.column_stack([y, np.cos(X[:, 0])]) if kind == "outputs" else y
-    return Process(X, targets, kernel, noise_variance=0.1)
+    return ProcessOnRecords(X, targets, kernel, noise_variance=0.1)
 
 
 def within(found: lood.Separation, exact: FloatArray) -> Any:
@@ -96,7 +96,7 @@ def test_the_claims_cover_where_nearly_everything_is_seen(monkeypatch: pytest.Mo
         rng = np.random.default_rng(seed)
         X, y = rng.normal(size=(500, 2)), rng.normal(size=500)
         for noise in (0.1, 1e-3):
-            process = Process(X, y, kernels.rbf(2.0), noise_variance=noise)
+            process = ProcessOnRecords(X, y, kernels.rbf(2.0), noise_variance=noise)
             found = certified_records(process, inducing=100)
             low, high = found.laws.interval or (np.nan, np.nan)
             exact = process.separation().kl
@@ -155,7 +155,9 @@ def test_a_hidden_cluster_is_found_and_right() -> None:
 def test_an_outlier_is_seen() -> None:
     rng = np.random.default_rng(7)
     X = np.vstack([rng.normal(size=(1000, 3)), [[9.0, 9.0, 9.0]]])
-    process = Process(X, np.append(np.sin(X[:1000, 0]), 4.0), kernels.rbf(2.0), noise_variance=0.1)
+    process = ProcessOnRecords(
+        X, np.append(np.sin(X[:1000, 0]), 4.0), kernels.rbf(2.0), noise_variance=0.1
+    )
     found, exact = certified_records(process, inducing=160), process.separation()
     assert 1000 in found.certificate.rows
     assert np.argmax(found.laws.kl) == 1000
@@ -176,7 +178,7 @@ def test_what_cannot_be_resolved_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(nystrom, "SOLVED_UP_TO", 0)
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(900, 20)), rng.normal(size=900)
-    found = certified_records(Process(X, y, kernels.rbf(3.0), 0.01), inducing=60)
+    found = certified_records(ProcessOnRecords(X, y, kernels.rbf(3.0), 0.01), inducing=60)
     assert not found.laws.trusted.any()
     told = found.certificate
     assert told.unresolved == 900
@@ -296,7 +298,7 @@ def test_a_record_without_variance_and_groups_are_refused() -> None:
     X = np.random.default_rng(9).normal(size=(30, 2))
     X[4] = 0.0
     with pytest.raises(InputError, match=r"row 4 with itself is 0\.0"):
-        certified_records(Process(X, X[:, 0], kernels.linear(), 0.1), inducing=4)
+        certified_records(ProcessOnRecords(X, X[:, 0], kernels.linear(), 0.1), inducing=4)
     grouped = replace(made("plain", records=60), groups=np.arange(60) // 2)
     with pytest.raises(InputError, match="not for groups"):
         certified_records(grouped, inducing=10)

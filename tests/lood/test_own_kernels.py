@@ -66,7 +66,7 @@ FAULTS = (
     "one diagonal entry", "short diagonal",
 )  # fmt: skip
 DOORS: dict[str, Callable[[Any], Any]] = {
-    "process": lambda k: lood.Process(X, Y, k, 0.1),
+    "process": lambda k: lood.ProcessOnRecords(X, Y, k, 0.1),
     "audit": lambda k: leakscope.audit(X, Y, kernel=k, sensitivity=False),
     "posterior": lambda k: lood.posterior(X, Y, kernel=k, noise_variance=0.1),
     "distinguish": lambda k: lood.distinguish(X, Y, leave_out=[1], kernel=k, noise_variance=0.1),
@@ -77,7 +77,7 @@ DOORS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_kernel_that_is_no_covariance_function_is_refused(fault: str) -> None:
     with pytest.raises(InputError, match="the kernel Exponential"):
-        lood.Process(X, Y, Exponential(fault), 0.1)
+        lood.ProcessOnRecords(X, Y, Exponential(fault), 0.1)
 
 
 @pytest.mark.parametrize("door", DOORS)

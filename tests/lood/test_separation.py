@@ -23,7 +23,7 @@ def process(outputs=1, groups=None, noise=0.05, **more):
     X = rng.normal(size=(20, 2))
     y = np.sin(X @ rng.normal(size=(2, outputs))) + 0.3 * rng.normal(size=(20, outputs))
     y = y[:, 0] if outputs == 1 else y
-    return lood.Process(X, y, kernels.rbf(1.3), noise, groups=groups, **more)
+    return lood.ProcessOnRecords(X, y, kernels.rbf(1.3), noise, groups=groups, **more)
 
 
 @pytest.mark.parametrize("groups", [None, GROUPS], ids=["records", "groups"])
@@ -103,7 +103,7 @@ def test_a_process_is_pickled_without_its_matrices():
 def test_a_process_needs_no_more_memory_than_it_says(monkeypatch):
     from leakscope._numerics import memory
 
-    model = lood.Process(np.ones((3000, 1)), np.ones(3000), kernels.rbf(1.0), 0.1)
+    model = lood.ProcessOnRecords(np.ones((3000, 1)), np.ones(3000), kernels.rbf(1.0), 0.1)
     monkeypatch.setattr(memory, "available_memory", lambda: 70 * 2**20)
     for asked in (model.separation, lambda: model.matrix, lambda: model.spectrum, model.inverse):
         with pytest.raises(InputError, match="3000"):
@@ -135,7 +135,7 @@ def test_the_device_has_a_route_of_its_own_and_explains_without_the_matrix(monke
     kernel = kernels.nngp(depth=2)
     arguments = {"kernel": kernel, "noise_variance": 0.1, "sensitivity": False, "explain": 2}
     dense = leakscope.audit(X, y, route="dense", **arguments)
-    monkeypatch.setattr(lood.Process, "fresh_matrix", None)
+    monkeypatch.setattr(lood.ProcessOnRecords, "fresh_matrix", None)
     device = leakscope.audit(X, y, route="device", **arguments)
     assert device.laws.separation.route == "device"
     for one, other in zip(dense.explanations, device.explanations, strict=True):

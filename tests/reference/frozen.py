@@ -106,9 +106,8 @@ def fit_audit(X: Any, y: Any, model: Any, **options: Any) -> leakscope.Audit:
 def process_audit(
     X: Array, y: Array, kernel: Any, noise_variance: float, **options: Any
 ) -> leakscope.Audit:
-    """An audit of a Gaussian process; ``options``: groups, route, inducing."""
-    options.setdefault("sensitivity", False)
-    return leakscope.audit(X, y, kernel=kernel, noise_variance=noise_variance, **options)
+    """An audit of a Gaussian process; ``options``: groups."""
+    return leakscope.audit(X, y, model=lood.Process(kernel, noise_variance), **options)
 
 
 def pair_of(audit: leakscope.Audit) -> laws.LawPair:
@@ -212,7 +211,7 @@ def approximate_records(
     X: Array, y: Array, kernel: Any, noise_variance: float, inducing: int
 ) -> lood.Separation:
     """All records by the Nyström route."""
-    process = lood.Process(X, y[:, None], kernel, noise_variance)
+    process = lood.ProcessOnRecords(X, y[:, None], kernel, noise_variance)
     return lood.certified_records(process, inducing=inducing).laws
 
 

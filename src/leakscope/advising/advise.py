@@ -89,8 +89,8 @@ def advise(
     ----------
     audited
         An audit: in memory, a run, the path of a run directory or a result file; or what is to be
-        changed itself, a subject or a :class:`leakscope.lood.Process`.  An audit in memory knows
-        its records; otherwise the data are read.
+        changed itself, a subject or a :class:`leakscope.lood.ProcessOnRecords`.  An audit in
+        memory knows its records; otherwise the data are read.
     target
         What no record, or group, may exceed; a number is an advantage.
     data
@@ -135,7 +135,7 @@ def advise(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(80, 3))
     >>> y = X[:, 0] + 0.5 * rng.normal(size=80)
-    >>> model = lood.Process(X, y, kernels.rbf(), noise_variance=0.05)
+    >>> model = lood.ProcessOnRecords(X, y, kernels.rbf(), noise_variance=0.05)
     >>> advice = leakscope.advise(model, leakscope.AuditTarget("advantage", 0.2))
     >>> advice.best.meets, [option.name for option in advice.options if not option.meets]
     (True, ['dropping', 'fewer features'])

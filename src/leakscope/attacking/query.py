@@ -88,7 +88,7 @@ def attack_query(
     if how.box is not None:
         box = ((how.box[0] - mean) / scale, (how.box[1] - mean) / scale)
     noise: Any = model.noise_variance
-    process = lood.Process(
+    process = lood.ProcessOnRecords(
         prepared.features, prepared.target, kernel_from_settings(model), noise, task=prepared.task
     )
     problem: dict[str, Any] = {
@@ -138,7 +138,10 @@ class _Laws(NamedTuple):
 
 
 def _laws(
-    process: lood.Process, problem: dict[str, Any], how: QuerySettings, queries: FloatArray | None
+    process: lood.ProcessOnRecords,
+    problem: dict[str, Any],
+    how: QuerySettings,
+    queries: FloatArray | None,
 ) -> _Laws:
     """At ``queries``, or at the left-out records themselves."""
     X, y, channels = process.features, process.targets, how.normalise_channels

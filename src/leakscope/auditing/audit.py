@@ -665,7 +665,7 @@ def require_one_subject(asked: Asked) -> None:
     ):
         if given is not None and named is not None:
             raise InputError(f"{name} and beside it; leave out one of the two.")
-    own = asked.of_process
+    own = tuple(name for name in asked.of_process if name != "model")
     if (asked.model is not None or asked.train is not None) and own:
         raise InputError(
             f"{own[0]} is an option of the Gaussian process and does not apply to your own model; "
@@ -770,7 +770,7 @@ def _require_own_options(asked: Asked) -> None:
                 raise InputError(
                     f"{option} belongs to a training; name what is trained with --model or --train."
                 )
-    if asked.model is not None:
+    if asked.model is not None and asked.process is None:
         return
     if chosen.model is None:
         for name in ModelSettings.model_fields:

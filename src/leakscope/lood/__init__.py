@@ -29,7 +29,7 @@ from leakscope.lood.mean_distance import (
 from leakscope.lood.noise import choose_noise, noise_path, sweep_noise
 from leakscope.lood.nystrom import certified_records
 from leakscope.lood.posterior import posterior
-from leakscope.lood.process import Process
+from leakscope.lood.process import Process, ProcessOnRecords
 from leakscope.lood.query_search import QuerySearch, search_each, search_query
 from leakscope.lood.separation import Separation
 
@@ -39,6 +39,7 @@ __all__ = [
     "Influence",
     "Initialisation",
     "Process",
+    "ProcessOnRecords",
     "QuerySearch",
     "SelfInfluence",
     "Separation",

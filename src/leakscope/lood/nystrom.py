@@ -65,7 +65,7 @@ from leakscope.errors import InputError
 from leakscope.laws.pair import Assumption
 from leakscope.lood.features import FeatureSums, feature_sums
 from leakscope.lood.inputs import require_prior
-from leakscope.lood.process import Process
+from leakscope.lood.process import ProcessOnRecords
 from leakscope.lood.separation import EPS, Leverages, Separation, laws_from_leverages
 from leakscope.settings.audit import AUDIT_DEFAULTS
 
@@ -88,13 +88,13 @@ BLOCK_BYTES = 2**26
 class Inducing:
     """Some records of a process, and the features that they give to any other."""
 
-    process: Process
+    process: ProcessOnRecords
     rows: Rows  # (r,) row numbers, rising
     half: FloatArray  # (r, r) L_u^{-1} in its lower triangle, Fortran-ordered
     rounding: float  # what float64 may have done to a residual K_ii - Q_ii, as a share of K_ii
 
     @classmethod
-    def of(cls, process: Process, rows: Rows) -> Inducing:
+    def of(cls, process: ProcessOnRecords, rows: Rows) -> Inducing:
         """Factorise the kernel of the inducing records."""
         corner = process.between(process.features[rows])
         mean = float(np.mean(np.diagonal(corner)))
@@ -251,7 +251,7 @@ def nystrom_bytes(records: int, inducing: int, sampled: int, outputs: int) -> in
     )
 
 
-def first_rows(process: Process, number: int, seed: int = 0) -> Rows:
+def first_rows(process: ProcessOnRecords, number: int, seed: int = 0) -> Rows:
     """Inducing records before anything is known: drawn at random, the same every time."""
     drawn = np.random.default_rng(seed).permutation(process.records)
     return np.sort(drawn[: min(number, process.records)])
@@ -317,7 +317,7 @@ def solve_columns(
     return found, columns - _times(process, found)
 
 
-def _times(process: Process, columns: FloatArray) -> FloatArray:
+def _times(process: ProcessOnRecords, columns: FloatArray) -> FloatArray:
     """M V, tile by tile."""
     size = max(64, BLOCK_BYTES // (8 * process.records))
     found = process.noise_variance * columns
@@ -615,7 +615,7 @@ def certified_cost(records: int, inducing: int, outputs: int = 1) -> tuple[float
 
 
 def certified_records(
-    process: Process,
+    process: ProcessOnRecords,
     *,
     inducing: int = INDUCING,
     error: float = ERROR,
@@ -640,7 +640,7 @@ def certified_records(
     >>> from leakscope import kernels, lood
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.normal(size=(500, 2)), rng.normal(size=500)
-    >>> process = lood.Process(X, y, kernels.rbf(2.0), noise_variance=0.1)
+    >>> process = lood.ProcessOnRecords(X, y, kernels.rbf(2.0), noise_variance=0.1)
     >>> found = lood.certified_records(process, inducing=100)
     >>> low, high = found.laws.interval
     >>> dense = process.separation().kl
@@ -766,7 +766,7 @@ def _solved(
     return _with_ends(process, better, error), len(chosen)
 
 
-def _with_ends(process: Process, claimed: Claims, error: float) -> Separation:
+def _with_ends(process: ProcessOnRecords, claimed: Claims, error: float) -> Separation:
     """The laws, those of both ends of each claim, and trust by how far these are apart."""
     size = np.linalg.norm(claimed.a, axis=1)
     along = claimed.a / np.where(size > 0.0, size, 1.0)[:, None]
@@ -783,7 +783,7 @@ def _with_ends(process: Process, claimed: Claims, error: float) -> Separation:
     )
 
 
-def _laws(process: Process, leverage: FloatArray, a: FloatArray) -> Separation:
+def _laws(process: ProcessOnRecords, leverage: FloatArray, a: FloatArray) -> Separation:
     s2, none = process.noise_variance, np.zeros(process.records)
     # A record that nobody sees has a leverage below what float64 holds.
     h = np.maximum(leverage, np.finfo(np.float64).tiny)

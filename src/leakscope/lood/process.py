@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -23,6 +24,8 @@ from leakscope.lood.groups import WholeInverse, all_groups
 from leakscope.lood.inputs import checked_groups, checked_targets, real_numbers, require_positive
 from leakscope.lood.noise import Spectrum, spectrum_bytes
 from leakscope.lood.separation import Separation
+from leakscope.settings.process import PROCESS_DEFAULTS, PROCESSES, ProcessParameters, Route
+from leakscope.settings.setting import validated
 
 Task = Literal["regression", "classification"]
 Rows = NDArray[np.intp]
@@ -33,8 +36,69 @@ FEWER = "take fewer records, or use a machine with more memory"
 KEPT = ("matrix", "spectrum", "phi")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Process:
+    """A Gaussian process as a model: what an audit takes as ``model``.
+
+    Parameters
+    ----------
+    kernel
+        From :mod:`leakscope.kernels`; what it leaves open is chosen from the records.
+    noise_variance
+        s2, in squared units of the target; or ``"marginal_likelihood"`` or ``"leave_one_out"``,
+        the criterion that chooses it from the records.
+    route
+        ``"dense"``, ``"features"``, ``"nystrom"`` or ``"device"``; ``"auto"`` chooses by kernel
+        and size.
+    inducing
+        Of the route nystrom: how many records stand for all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import leakscope
+    >>> from leakscope import kernels, lood
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.1, -1.0])
+    >>> model = lood.Process(kernels.rbf(1.0), noise_variance=0.1)
+    >>> leakscope.audit(X, y, model=model).to_frame().advantage.round(2).tolist()
+    [0.66, 0.21, 0.17]
+    """
+
+    kernel: Kernel
+    noise_variance: float | str = PROCESS_DEFAULTS.noise_variance
+    route: Route = PROCESS_DEFAULTS.route
+    inducing: int = PROCESS_DEFAULTS.inducing
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, Kernel):
+            raise InputError(
+                "the kernel of a process must be one from leakscope.kernels, or have its methods, "
+                f"but it is a {type(self.kernel).__name__}."
+            )
+        validated(
+            ProcessParameters,
+            noise_variance=self.noise_variance,
+            route=self.route,
+            inducing=self.inducing,
+        )
+
+    @classmethod
+    def named(cls, name: str, **given: Any) -> Process:
+        """The process of a name in :data:`leakscope.settings.process.PROCESSES`.
+
+        Examples
+        --------
+        >>> from leakscope import lood
+        >>> lood.Process.named("nngp", depth=2, noise_variance=0.1).kernel.describe()["depth"]
+        2
+        """
+        told = validated(PROCESSES[name], **given)
+        kernel = pkgutil.resolve_name(told.factory)(**told.kernel_parameters())
+        return cls(kernel, told.noise_variance, told.route, told.inducing)
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessOnRecords:
     """A Gaussian process on records, with everything that decides what its leaving records change.
 
     Nothing is scaled or encoded here, and the prior mean is zero.  The kernel matrix and
@@ -65,7 +129,7 @@ class Process:
     --------
     >>> import numpy as np
     >>> from leakscope import kernels, lood
-    >>> process = lood.Process(np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0]),
+    >>> process = lood.ProcessOnRecords(np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0]),
     ...                        kernels.rbf(), noise_variance=0.1)
     >>> process.kernel.length_scale, process.separation().excess.round(2).tolist()
     (2.0, [2.58, 1.73, 5.99])
@@ -259,17 +323,19 @@ class Process:
             matrix, self.targets, self.labels, noise_variance=level, overwrite=overwrite
         )
 
-    def with_noise(self, noise_variance: float, kernel_scale: float | None = None) -> Process:
+    def with_noise(
+        self, noise_variance: float, kernel_scale: float | None = None
+    ) -> ProcessOnRecords:
         """The same at another noise variance, and kernel scale where one is given."""
         scale = self.kernel_scale if kernel_scale is None else kernel_scale
         return replace(self, noise_variance=noise_variance, kernel_scale=scale)
 
-    def with_features(self, features: FloatArray) -> Process:
+    def with_features(self, features: FloatArray) -> ProcessOnRecords:
         """The same question on other features; what the kernel left open is chosen again."""
         kernel = self.kernel if self.given is None else self.given
         return replace(self, features=features, kernel=kernel)
 
-    def only(self, records: Rows) -> Process:
+    def only(self, records: Rows) -> ProcessOnRecords:
         """The same process, kernel and all, on some of the records; whole groups only."""
         groups = (
             None if self.groups is None else np.unique(self.labels[records], return_inverse=True)[1]

@@ -19,7 +19,7 @@ from leakscope.data.pictures import picture_shape
 from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
 from leakscope.kernels.kernel import Kernel
-from leakscope.lood.process import Process
+from leakscope.lood.process import ProcessOnRecords
 from leakscope.results.document import DatasetEntry
 from leakscope.results.plan import NetworkPlan, PlannedNetwork
 from leakscope.results.shown import certain, digits
@@ -124,7 +124,7 @@ def plan_network(
         name = f"{activation}, {depth} layer{'' if depth == 1 else 's'}"
         name += "" if form == "plain" else f", {form}"
         try:
-            process = Process(prepared.features, prepared.target, kernel, noise)
+            process = ProcessOnRecords(prepared.features, prepared.target, kernel, noise)
             prior = float(np.mean(process.diagonal()))
             if how.equal_scale:
                 process = process.with_noise(noise, 1.0 / prior)

@@ -238,7 +238,7 @@ class AdviceOption(BaseModel):
     >>> import leakscope
     >>> from leakscope import kernels, lood
     >>> X = np.linspace(0.0, 3.0, 40)[:, None]
-    >>> result = lood.Process(X, np.sin(X[:, 0]), kernels.rbf(1.0), noise_variance=0.001)
+    >>> result = lood.ProcessOnRecords(X, np.sin(X[:, 0]), kernels.rbf(1.0), noise_variance=0.001)
     >>> best = leakscope.advise(result, leakscope.AuditTarget("advantage", 0.1)).best
     >>> best.meets, best.worst <= 0.1
     (True, True)
@@ -309,7 +309,7 @@ class Advice(ResultDocument):
     >>> import leakscope
     >>> from leakscope import kernels, lood
     >>> X = np.linspace(0.0, 3.0, 40)[:, None]
-    >>> result = lood.Process(X, np.sin(X[:, 0]), kernels.rbf(1.0), noise_variance=0.001)
+    >>> result = lood.ProcessOnRecords(X, np.sin(X[:, 0]), kernels.rbf(1.0), noise_variance=0.001)
     >>> advice = leakscope.advise(result, leakscope.AuditTarget("advantage", 0.1))
     >>> sorted(advice.to_frame()["option"])[:3]
     ['as audited', 'dropping', 'kernel noise']

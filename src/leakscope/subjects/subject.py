@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,9 @@ from leakscope.settings.audit import (
 )
 from leakscope.subjects.laws import Measure, PairLaws, Rows, UnitLaws
 from leakscope.subjects.pricing import Folds, HeldOut, Terms, Unavailable, folds_of
+
+if TYPE_CHECKING:
+    from leakscope.lood.process import Process
 
 OnStage = Callable[[str], None]
 
@@ -95,7 +98,7 @@ class Asked:
         from leakscope.running.own_code import load_by_name, made
 
         if self.model is not None:
-            return made(self.model, option="model")
+            return None if self.process is not None else made(self.model, option="model")
         if self.chosen.file is not None:
             return read_model(self.chosen.file).estimator
         if self.chosen.code is not None:
@@ -110,13 +113,22 @@ class Asked:
     @property
     def has_model(self) -> bool:
         """Whether a model is given or named."""
-        return self.model is not None or self.chosen.model is not None
+        own = self.model is not None and self.process is None
+        return own or self.chosen.model is not None
+
+    @property
+    def process(self) -> Process | None:
+        """The Gaussian process that is given as the model."""
+        from leakscope.lood.process import Process
+
+        return self.model if isinstance(self.model, Process) else None
 
     @property
     def of_process(self) -> tuple[str, ...]:
         """What was given that only a Gaussian process has."""
         own = ("kernel",) if self.kernel is not None else ()
-        return (*own, *self.settings.of_process())
+        model = () if self.process is None else ("model",)
+        return (*model, *own, *self.settings.of_process())
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class AdvisedProcess(GaussianProcess):
     def __init__(
         self,
         audited: GaussianProcess,
-        process: lood.Process,
+        process: lood.ProcessOnRecords,
         *,
         ids: tuple[RecordId, ...],
         reach: float | None = None,
@@ -316,7 +316,7 @@ def asked_once(where: str) -> AssumptionEntry:
     )
 
 
-def enough_noise(model: lood.Process, advantage: float) -> float:
+def enough_noise(model: lood.ProcessOnRecords, advantage: float) -> float:
     """A training noise above which no unit's advantage is above this one, in closed form.
 
     With l the largest eigenvalue and g the records of the largest unit, x <= l/s2 and

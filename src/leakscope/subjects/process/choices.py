@@ -142,7 +142,7 @@ def _in_features(computed: Computed) -> bool:
     return computed.laws.route == "features" and computed.process.phi is not None
 
 
-def _noise_of_data(process: lood.Process, laws: lood.Separation) -> NoiseOfData | None:
+def _noise_of_data(process: lood.ProcessOnRecords, laws: lood.Separation) -> NoiseOfData | None:
     """None where there are too few records to tell, or float64 fails at what they choose."""
     count = process.records
     if count < LEAST_ASKED:
@@ -254,7 +254,7 @@ def _against(told: dict[str, Any], features: FloatArray) -> str:
 
 
 def compare_kernels(
-    process: lood.Process, laws: lood.Separation, advantage: FloatArray
+    process: lood.ProcessOnRecords, laws: lood.Separation, advantage: FloatArray
 ) -> tuple[KernelSensitivity, dict[str, NDArray[np.intp]]]:
     """Audit a process's records under other kernels than its own.
 
@@ -314,7 +314,7 @@ def alternatives(kernel: kernels.Kernel, features: FloatArray) -> tuple[kernels.
 
 
 def laws_under(
-    process: lood.Process,
+    process: lood.ProcessOnRecords,
     kernel: kernels.Kernel,
     noise_variance: float,
     *,

@@ -26,7 +26,7 @@ from leakscope._numerics.special_functions import chance_of_largest
 from leakscope.data.datasets import RecordId, Task
 from leakscope.errors import InputError
 from leakscope.lood.features import FeatureRegression, FeatureSums
-from leakscope.lood.process import Process
+from leakscope.lood.process import ProcessOnRecords
 from leakscope.results.advice import AdviceOption
 from leakscope.subjects.pricing import Folds, ReleasedError, Rows
 
@@ -72,19 +72,19 @@ class Defence:
         shown = self.features(features)
         return (shown, targets) if self.kept is None else (shown[self.kept], targets[self.kept])
 
-    def applied(self, model: Process) -> Process:
+    def applied(self, model: ProcessOnRecords) -> ProcessOnRecords:
         """The model with the features that this leaves it."""
         if self.components is None:
             return model
         return model.with_features(self.features(model.features))
 
-    def held_out(self, model: Process, folds: Folds) -> HeldOutDraws:
+    def held_out(self, model: ProcessOnRecords, folds: Folds) -> HeldOutDraws:
         """Predictions of every record by models trained without its fold, and changed so."""
         return held_out(self.applied(model), folds, self.noise_variance, self.kept)
 
 
 def defence_of(
-    option: AdviceOption, model: Process, names: Sequence[RecordId] | None = None
+    option: AdviceOption, model: ProcessOnRecords, names: Sequence[RecordId] | None = None
 ) -> Defence:
     """What to apply for an option of advice on a process, also for one read from a file.
 
@@ -107,16 +107,16 @@ def defence_of(
     >>> import numpy as np
     >>> from leakscope import advising, kernels, lood
     >>> X = np.linspace(0.0, 3.0, 40)[:, None]
-    >>> model = lood.Process(X, np.sin(X[:, 0]), kernels.rbf(1.0), noise_variance=0.001)
+    >>> model = lood.ProcessOnRecords(X, np.sin(X[:, 0]), kernels.rbf(1.0), noise_variance=0.001)
     >>> advice = advising.advise(model, advising.AuditTarget("advantage", 0.1))
     >>> noise = next(option for option in advice.options if option.name == "kernel noise")
     >>> defence = advising.defence_of(noise, model)
     >>> defence.noise_variance == noise.setting["noise_variance"]
     True
     """
-    if not isinstance(model, Process) or not isinstance(option, AdviceOption):
+    if not isinstance(model, ProcessOnRecords) or not isinstance(option, AdviceOption):
         raise InputError(
-            "a defence is an option of advice on a lood.Process, applied to that process; of other "
+            "a defence is an option of advice on a process, applied to that process; of other "
             "models change the setting that the option names, and fit again."
         )
     place = {name: unit for unit, name in enumerate(names or range(model.units))}
@@ -170,7 +170,7 @@ class HeldOutDraws:
 
 
 def held_out(
-    model: Process, folds: Folds, noise_variance: float, kept: Rows | None = None
+    model: ProcessOnRecords, folds: Folds, noise_variance: float, kept: Rows | None = None
 ) -> HeldOutDraws:
     """Train on what is kept of each fold's training part, and predict the fold."""
     repeats, count = folds.number.shape

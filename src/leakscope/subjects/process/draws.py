@@ -19,12 +19,12 @@ from leakscope._numerics.eigenvectors import symmetric_eigen
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.lood.process import Process
+from leakscope.lood.process import ProcessOnRecords
 from leakscope.subjects.laws import Rows
 from leakscope.subjects.subject import Answers
 
 
-def process_answers(process: Process, units: Rows, draws: int, seed: int) -> Answers:
+def process_answers(process: ProcessOnRecords, units: Rows, draws: int, seed: int) -> Answers:
     """Answers of functions that were drawn from the process, trained with and without units."""
     # As for any two sets of rows: what is drawn from it has been the same since the first version.
     matrix = process.between(process.features, process.features)

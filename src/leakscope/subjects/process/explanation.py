@@ -31,7 +31,7 @@ from leakscope.data.datasets import RecordId
 from leakscope.kernels.kernel import Kernel
 from leakscope.lood.device import device_columns
 from leakscope.lood.noise import ranks_of
-from leakscope.lood.process import Process
+from leakscope.lood.process import ProcessOnRecords
 from leakscope.lood.separation import Separation
 from leakscope.subjects.process.details import DisagreeingLabel, ProcessExplanation
 
@@ -59,7 +59,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 def explain(
-    process: Process,
+    process: ProcessOnRecords,
     laws: Separation,
     *,
     rows: Sequence[int],
@@ -148,7 +148,7 @@ def _usual_distance(features: FloatArray, kernel: Kernel) -> float:
 
 
 def _moves(
-    process: Process, laws: Separation, chosen: NDArray[np.intp], residual: FloatArray
+    process: ProcessOnRecords, laws: Separation, chosen: NDArray[np.intp], residual: FloatArray
 ) -> FloatArray | None:
     """(t, n) the shift of every other record's prediction; of one output signed, else its length.
 

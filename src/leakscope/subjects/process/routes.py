@@ -93,12 +93,20 @@ class RoutePlan:
         )
         return (1.0 if isinstance(level, str) else level), plan
 
+    @classmethod
+    def of_model(cls, model: lood.Process) -> tuple[float, RoutePlan]:
+        """The noise variance to start from, and the plan, of a process that is given."""
+        settings = AuditSettings(
+            noise_variance=model.noise_variance, route=model.route, inducing=model.inducing
+        )
+        return cls.of(settings)
+
 
 @dataclass(frozen=True)
 class Computed:
     """What a route comes back with: the process with its noise chosen, and what it found."""
 
-    process: lood.Process
+    process: lood.ProcessOnRecords
     laws: lood.Separation
     sweep: NoiseSweep | None
     route_reason: str
@@ -116,7 +124,7 @@ def dense_bytes(features: FloatArray) -> int:
     return 8 * len(features) ** 2 + 8 * features.size
 
 
-def compute(process: lood.Process, plan: RoutePlan, stage: Stage) -> Computed:
+def compute(process: lood.ProcessOnRecords, plan: RoutePlan, stage: Stage) -> Computed:
     """Choose the route by kernel and size, and take it."""
     if plan.route not in ROUTES:
         raise InputError(f"route must be one of {', '.join(ROUTES)}, but it is {plan.route!r}.")
@@ -152,7 +160,7 @@ def dense_fits(features: FloatArray, inducing: int) -> bool:
     return dense_bytes(features) <= max(available - HEADROOM_BYTES, 0)
 
 
-def _dense(process: lood.Process, plan: RoutePlan, stage: Stage, reason: str) -> Computed:
+def _dense(process: lood.ProcessOnRecords, plan: RoutePlan, stage: Stage, reason: str) -> Computed:
     targets = process.targets
     require_memory(
         dense_bytes(process.features),
@@ -183,7 +191,7 @@ def _dense(process: lood.Process, plan: RoutePlan, stage: Stage, reason: str) ->
     return _computed(process, stage, laws, sweep, reason, choice)
 
 
-def _groups(process: lood.Process, plan: RoutePlan, stage: Stage) -> Computed:
+def _groups(process: lood.ProcessOnRecords, plan: RoutePlan, stage: Stage) -> Computed:
     if plan.route not in ("auto", "dense"):
         raise InputError(f"groups go by the route dense only, not by {plan.route}.")
     count = process.records
@@ -212,7 +220,7 @@ def _groups(process: lood.Process, plan: RoutePlan, stage: Stage) -> Computed:
     return _computed(process, stage, laws, sweep, reason, choice)
 
 
-def _has_accelerator(process: lood.Process) -> bool:
+def _has_accelerator(process: lood.ProcessOnRecords) -> bool:
     """Whether the kernel is JAX code and JAX computes on something quicker than this CPU."""
     if not hasattr(process.kernel, "jax"):
         return False
@@ -223,7 +231,7 @@ def _has_accelerator(process: lood.Process) -> bool:
     return bool(jax.default_backend() != "cpu")
 
 
-def _on_device(process: lood.Process, plan: RoutePlan, stage: Stage) -> Computed:
+def _on_device(process: lood.ProcessOnRecords, plan: RoutePlan, stage: Stage) -> Computed:
     """On a GPU: one call for each noise level."""
     with stage("kernel"):
         process, choice = _chosen(process, plan)
@@ -246,7 +254,7 @@ def _on_device(process: lood.Process, plan: RoutePlan, stage: Stage) -> Computed
 
 
 def _features(
-    process: lood.Process, plan: RoutePlan, phi: FloatArray, stage: Stage, reason: str
+    process: lood.ProcessOnRecords, plan: RoutePlan, phi: FloatArray, stage: Stage, reason: str
 ) -> Computed:
     targets = process.targets
     require_memory(
@@ -276,7 +284,7 @@ def _features(
     return _computed(process, stage, laws, sweep, reason, choice)
 
 
-def _nystrom(process: lood.Process, plan: RoutePlan, stage: Stage) -> Computed:
+def _nystrom(process: lood.ProcessOnRecords, plan: RoutePlan, stage: Stage) -> Computed:
     count = process.records
     _, needed = certified_cost(count, plan.inducing, process.outputs.shape[1])
     require_memory(
@@ -304,7 +312,7 @@ def _nystrom(process: lood.Process, plan: RoutePlan, stage: Stage) -> Computed:
 
 
 def _computed(
-    process: lood.Process,
+    process: lood.ProcessOnRecords,
     stage: Stage,
     laws: lood.Separation,
     sweep: NoiseSweep | None,
@@ -335,8 +343,8 @@ def _computed(
 
 
 def _chosen(
-    process: lood.Process, plan: RoutePlan, matrix: FloatArray | None = None
-) -> tuple[lood.Process, NoiseChoice | None]:
+    process: lood.ProcessOnRecords, plan: RoutePlan, matrix: FloatArray | None = None
+) -> tuple[lood.ProcessOnRecords, NoiseChoice | None]:
     """The process at the noise of the plan's criterion; on a subsample of many records."""
     criterion = plan.criterion
     if criterion is None:

@@ -244,7 +244,7 @@ class GaussianProcess(Subject):
 
     def __init__(
         self,
-        process: lood.Process,
+        process: lood.ProcessOnRecords,
         plan: RoutePlan,
         *,
         ids: tuple[RecordId, ...],
@@ -290,10 +290,12 @@ class GaussianProcess(Subject):
         with stage("check"):
             if asked.dataset is None:
                 return cls._of_arrays(asked)
-            return cls._of_dataset(asked.dataset, asked.settings)
+            return cls._of_dataset(asked.dataset, asked.settings, asked.process)
 
     @classmethod
-    def _of_dataset(cls, dataset: Dataset, settings: AuditSettings) -> GaussianProcess:
+    def _of_dataset(
+        cls, dataset: Dataset, settings: AuditSettings, model: lood.Process | None = None
+    ) -> GaussianProcess:
         prepared = prepare(dataset, scaling=settings.scaling)
         found = (
             *oddities(dataset.features, prepared.target, dataset.record_ids, dataset.feature_names),
@@ -301,10 +303,13 @@ class GaussianProcess(Subject):
         )
         ids, labels = leaving_units(prepared.record_ids, prepared.group)
         level, plan = RoutePlan.of(settings)
-        process = lood.Process(
+        kernel = kernel_from_settings(settings)
+        if model is not None:
+            kernel, level, plan = model.kernel, *RoutePlan.of_model(model)
+        process = lood.ProcessOnRecords(
             prepared.features,
             prepared.target,
-            kernel_from_settings(settings),
+            kernel,
             level,
             groups=labels,
             task=prepared.task,
@@ -332,9 +337,11 @@ class GaussianProcess(Subject):
         units, labels = leaving_units(ids, asked.groups)
         level, plan = RoutePlan.of(asked.settings)
         kernel = asked.kernel
-        if kernel is None:
+        if asked.process is not None:
+            kernel, level, plan = asked.process.kernel, *RoutePlan.of_model(asked.process)
+        elif kernel is None:
             kernel = kernel_from_settings(asked.settings)
-        process = lood.Process(features, targets, kernel, level, groups=labels)
+        process = lood.ProcessOnRecords(features, targets, kernel, level, groups=labels)
         # Two numbers, such as -1 and 1, are how a process is given two classes.
         two = len(np.unique(targets)) == 2
         told = array_doubts(features, targets, classes=two, groups=asked.groups)
@@ -379,7 +386,7 @@ class GaussianProcess(Subject):
     @classmethod
     def around(cls, thing: Any) -> GaussianProcess | None:
         """The subject of a process in memory."""
-        if not isinstance(thing, lood.Process):
+        if not isinstance(thing, lood.ProcessOnRecords):
             return None
         _, plan = RoutePlan.of(AuditSettings())
         outputs = thing.outputs.shape[1]
@@ -908,7 +915,7 @@ def stored_process(
     settings: Mapping[str, Any],
     prepared: Dataset,
     unit: str = "record",
-) -> tuple[lood.Process, tuple[RecordId, ...]]:
+) -> tuple[lood.ProcessOnRecords, tuple[RecordId, ...]]:
     """The process that a result is about, from its resolved kernel, and the ids of its units."""
     by_group = unit == "group"
     if by_group and prepared.group is None:
@@ -927,7 +934,7 @@ def stored_process(
     except (TypeError, ValueError, AttributeError, OverflowError) as error:
         words = str(error).rstrip(".") if isinstance(error, InputError) else reason(error)
         raise InputError(f"the result's kernel cannot be used: {words}.") from error
-    process = lood.Process(
+    process = lood.ProcessOnRecords(
         prepared.features,
         prepared.target,
         kernel,
