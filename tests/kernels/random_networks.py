@@ -8,7 +8,6 @@ from scipy.special import erf, ndtr
 FUNCTIONS = {
     "identity": lambda x: x,
     "relu": lambda x: np.maximum(x, 0.0),
-    "leaky_relu": lambda x: np.where(x > 0, x, 0.2 * x),
     "gelu": lambda x: x * ndtr(x),
     "erf": erf,
     "sin": np.sin,

@@ -77,22 +77,10 @@ def test_linear_equals_its_definition(X, bias):
 
 
 @pytest.mark.parametrize(
-    "k", [kernels.linear(2.0, 0.1), kernels.matern(1.5, 1.0), kernels.rbf(1.0)]
-)
-def test_float32(k):
-    X = np.random.default_rng(4).normal(size=(9, 3))
-    assert k(X, dtype=np.float32).dtype == np.float32
-    assert k.diagonal(X, dtype=np.float32).dtype == np.float32
-    np.testing.assert_allclose(k(X, dtype=np.float32), k(X), rtol=1e-5, atol=1e-5)
-    assert isinstance(k, kernels.Kernel)
-    assert k.resolved(X) is k
-
-
-@pytest.mark.parametrize(
     ("call", "sentence"),
     [
         (lambda: kernels.matern(-1.0), "nu must be positive"),
-        (lambda: kernels.matern(30.0), "beyond 20 the kernel is hardly different"),
+        (lambda: kernels.matern(30.0), "at most 20"),
         (lambda: kernels.matern(1.5, 0.0), "length_scale must be positive"),
         (lambda: kernels.matern()([[1.0]]), "length_scale is not set"),
         (lambda: kernels.matern(1.5, 1.0)([[1.0]], [[1.0, 2.0]]), "must have the same"),

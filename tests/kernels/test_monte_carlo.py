@@ -7,14 +7,9 @@ import pytest
 from random_networks import FUNCTIONS, conv_units, convolved, dense_units, second_moments
 
 from leakscope import kernels
-from leakscope.kernels.layers import Activation
 
 WEIGHT, BIAS = 1.6, 0.2
 DRAWS = 48
-
-
-def named(name):
-    return Activation(name, 0.2 if name == "leaky_relu" else None)
 
 
 def assert_within_four_standard_errors(draws, expected):
@@ -35,7 +30,7 @@ def test_dense(name):
         WEIGHT * second_moments(dense_units(rng, X, FUNCTIONS[name], **settings)) + BIAS
         for _ in range(DRAWS)
     ]
-    k = kernels.nngp(2, named(name), WEIGHT, BIAS)
+    k = kernels.nngp(2, name, WEIGHT, BIAS)
     assert_within_four_standard_errors(draws, k(X))
 
 
@@ -49,8 +44,7 @@ def test_convolutional_with_flatten(name):
         for _ in range(DRAWS)
     ]
     conv = kernels.conv(3, 1, "same", WEIGHT, BIAS)
-    act = Activation(name, named(name).alpha)
-    phi = kernels.activation(act)
+    phi = kernels.activation(name)
     k = kernels.sequential(conv, phi, conv, phi, kernels.flatten(), kernels.dense(WEIGHT, BIAS))
     assert_within_four_standard_errors(draws, k(images))
 
@@ -64,7 +58,7 @@ def test_convolutional_with_pooling(name):
     for _ in range(DRAWS):
         pooled = conv_units(rng, images, FUNCTIONS[name], **settings).mean(axis=(1, 2))
         draws.append(WEIGHT * second_moments(pooled) + BIAS)
-    conv, phi = kernels.conv(3, 1, "same", WEIGHT, BIAS), kernels.activation(named(name))
+    conv, phi = kernels.conv(3, 1, "same", WEIGHT, BIAS), kernels.activation(name)
     k = kernels.sequential(
         conv, phi, conv, phi, kernels.global_average_pool(), kernels.dense(WEIGHT, BIAS)
     )

@@ -84,12 +84,12 @@ def test_duplicates_do_not_make_the_length_scale_zero():
         (lambda: kernels.rbf(-1.0), "length_scale must be positive and finite, but it is -1.0"),
         # a result whose variance was taken out says so when it is opened
         (lambda: kernels.rbf(1.0, None), "variance must be positive and finite, but it is None"),
-        (lambda: kernels.matern(None), "nu must be positive and finite, but it is None"),  # type: ignore[arg-type]
+        (lambda: kernels.matern(None), "nu must be positive"),  # type: ignore[arg-type]
         (lambda: kernels.rbf(float("nan")), "length_scale must be positive"),
         (lambda: kernels.rbf(1.0, 0.0), "variance must be positive"),
         (lambda: kernels.rbf()([[0.0]]), "length_scale is not set"),
         (lambda: kernels.rbf(1.0)([1.0, 2.0]), "two dimensions"),
-        (lambda: kernels.rbf(1.0)([[1.0]], [[1.0, 2.0]]), "X has 1 columns and Z has 2"),
+        (lambda: kernels.rbf(1.0)([[1.0]], [[1.0, 2.0]]), "must have the same"),
         (lambda: median_length_scale(np.ones((5, 2))), "all equal"),
     ],
 )

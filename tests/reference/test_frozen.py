@@ -10,11 +10,19 @@ import pytest
 from freeze import compared, frozen_cases
 from frozen import CASES
 
+# Arrays in which the frozen number is the wrong one, and what says so.
+FROZEN_ERRS = {
+    ("kernels_of_dense_networks", "tanh"): "an input of deviation 104: brute force to 1e-11, "
+    "tests/kernels/test_duals.py; the frozen table was off by 8e-6",
+}
+
 
 @pytest.mark.parametrize("name", list(frozen_cases()))
 def test_numbers_are_as_frozen(name: str, record_property: Callable[[str, Any], None]) -> None:
     found = compared(name)
     record_property("frozen", asdict(found))
+    if found.share > 1.0 and (name, found.worst) in FROZEN_ERRS:
+        pytest.xfail(FROZEN_ERRS[name, found.worst])
     assert found.share <= 1.0, found
 
 

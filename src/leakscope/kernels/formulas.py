@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import pdist
 from scipy.special import gammaln, kve
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
-from leakscope.kernels.kernel import precision, require_same_columns, rows
+from leakscope.kernels.kernel import both_rows, require_variances, rows
 
 # Pairwise distances for the median heuristic are taken over at most this many rows: two million
 # distances settle the median to a per cent, and cost a few hundredths of a second.
@@ -22,63 +23,89 @@ MEDIAN_ROWS = 2000
 # Rows of a matrix that are worked on at once.
 BLOCK_ROWS = 256
 
+# Beyond this nu the Matérn kernel is hardly different from the squared-exponential one.
 LARGEST_NU = 20.0
+
+# Squared distances below this share of the squared lengths have lost digits in the expansion
+# ||x||^2 + ||z||^2 - 2 x.z, and are taken again from the differences themselves.
+CANCELLED = 1e-6
 
 
 @dataclass(frozen=True)
-class RBF:
-    """The kernel of :func:`rbf`."""
+class _OfDistance:
+    """A kernel that is its variance times a function of the distance over the length scale."""
 
     length_scale: float | None = None
     variance: float = 1.0
+    name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        _require_positive("RBF", length_scale=self.length_scale, variance=self.variance)
-
-    def __call__(
-        self, X: ArrayLike, Z: ArrayLike | None = None, *, dtype: DTypeLike = np.float64
-    ) -> FloatArray:
-        """The matrix of k(x, z); with Z left out it is exactly symmetric, its diagonal exact."""
-        scale = _number("RBF", self.length_scale)
-        rows = _rows(X, "X")
-        # The kernel sees only differences: centring first keeps ||x||^2 + ||z||^2 - 2 x.z from
-        # cancelling when the data lie far from the origin.
-        centre = rows.mean(axis=0)
-        rows = (rows - centre).astype(precision(dtype), copy=False)
-        if Z is None:
-            columns = rows
-        else:
-            columns = _rows(Z, "Z")
-            if columns.shape[1] != rows.shape[1]:
+        for name in ("length_scale", "variance"):
+            value = getattr(self, name)
+            if value is None and name == "length_scale":
+                continue
+            if value is None or not (np.isfinite(value) and value > 0.0):
                 raise InputError(
-                    f"RBF: X has {rows.shape[1]} columns and Z has {columns.shape[1]}; "
-                    "they must have the same."
+                    f"{self.name}: {name} must be positive and finite, but it is {value}."
                 )
-            columns = (columns - centre).astype(rows.dtype, copy=False)
-        products: FloatArray = row_products(rows, columns)
-        row_norms = np.einsum("ij,ij->i", rows, rows)
-        column_norms = row_norms if Z is None else np.einsum("ij,ij->i", columns, columns)
-        for start in range(0, len(rows), BLOCK_ROWS):
-            block = products[start : start + BLOCK_ROWS]
+
+    @abstractmethod
+    def _shape(self, squared: FloatArray) -> FloatArray:
+        """The kernel at squared distances in units of the length scale, 1 at zero."""
+
+    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> FloatArray:
+        """The matrix of k(x, z); with Z left out it is exactly symmetric, its diagonal exact."""
+        scale = self.length_scale
+        if scale is None:
+            raise InputError(
+                f"{self.name}: length_scale is not set; give a number, or call resolved(X) to take "
+                "the median distance between the rows of X."
+            )
+        left, right = both_rows(self.name, X, Z)
+        # The kernel sees only differences: centring first keeps the expansion of the square from
+        # cancelling when the data lie far from the origin.
+        centre = left.mean(axis=0)
+        left, right = left - centre, right - centre
+        if Z is None:
+            right = left
+        matrix: FloatArray = row_products(left, right)
+        left_norms = np.einsum("ij,ij->i", left, left)
+        right_norms = np.einsum("ij,ij->i", right, right)
+        for start in range(0, len(left), BLOCK_ROWS):
+            part = slice(start, start + BLOCK_ROWS)
+            block, norms = matrix[part], left_norms[part, None] + right_norms
             block *= -2.0
-            block += row_norms[start : start + BLOCK_ROWS, None] + column_norms[None, :]
-            np.maximum(block, 0.0, out=block)
-            block *= -0.5 / scale / scale  # the square may be beyond float64
-            np.exp(block, out=block)
+            block += norms
+            norms *= CANCELLED
+            close = np.nonzero(block < norms)
+            block[close] = ((left[part][close[0]] - right[close[1]]) ** 2).sum(axis=1)
+            block *= 1.0 / scale / scale  # the square may be beyond float64
+            block[:] = self._shape(block)
             block *= self.variance
         if Z is None:
-            np.fill_diagonal(products, self.variance)
-        return products
+            np.fill_diagonal(matrix, self.variance)
+        return matrix
 
-    def diagonal(self, X: ArrayLike, *, dtype: DTypeLike = np.float64) -> FloatArray:
+    def diagonal(self, X: ArrayLike) -> FloatArray:
         """k(x, x) = variance for every row."""
-        return np.full(len(_rows(X, "X")), self.variance, precision(dtype))
+        return np.full(len(rows(X, "X")), float(self.variance))
 
-    def resolved(self, X: ArrayLike) -> RBF:
+    def resolved(self, X: ArrayLike) -> Self:
         """This kernel with its length scale a number: its own, or the median distance in X."""
         if self.length_scale is not None:
             return self
         return replace(self, length_scale=median_length_scale(X))
+
+
+@dataclass(frozen=True)
+class RBF(_OfDistance):
+    """The kernel of :func:`rbf`."""
+
+    name = "RBF"
+
+    def _shape(self, squared: FloatArray) -> FloatArray:
+        squared *= -0.5
+        return np.asarray(np.exp(squared, out=squared))
 
     def describe(self) -> dict[str, Any]:
         """Name and parameters, ready for JSON."""
@@ -113,80 +140,53 @@ def median_length_scale(X: ArrayLike, *, max_rows: int = MEDIAN_ROWS) -> float:
     Deterministic: beyond ``max_rows`` rows, evenly spaced ones are taken.  Pairs of equal rows
     are left out, so that many duplicates do not make it zero.
     """
-    rows = _rows(X, "X")
-    if len(rows) > max_rows:
-        rows = rows[np.linspace(0, len(rows) - 1, max_rows).astype(np.intp)]
-    distances = pdist(rows)
+    points = rows(X, "X")
+    if len(points) > max_rows:
+        points = points[np.linspace(0, len(points) - 1, max_rows).astype(np.intp)]
+    distances = pdist(points)
     distances = distances[distances > 0.0]
     if distances.size == 0:
         raise InputError(
-            f"the median heuristic needs two different rows, but the {len(rows)} rows looked at "
+            f"the median heuristic needs two different rows, but the {len(points)} rows looked at "
             "are all equal: give length_scale a number, or check the features."
         )
     return float(np.median(distances))
 
 
 @dataclass(frozen=True)
-class Matern:
+class _Smoothness:
+    nu: float = 1.5
+
+
+@dataclass(frozen=True)
+class Matern(_OfDistance, _Smoothness):
     """The kernel of :func:`matern`."""
 
-    nu: float = 1.5
-    length_scale: float | None = None
-    variance: float = 1.0
+    name = "Matérn"
 
     def __post_init__(self) -> None:
-        _require_positive(
-            "Matérn", nu=self.nu, length_scale=self.length_scale, variance=self.variance
-        )
-        if self.nu > LARGEST_NU:
+        super().__post_init__()
+        if not (self.nu and 0.0 < self.nu <= LARGEST_NU):
             raise InputError(
-                f"Matérn: nu is {self.nu:g}, but beyond {LARGEST_NU:g} the kernel is hardly "
-                "different from the squared-exponential one; use rbf."
+                f"Matérn: nu must be positive and at most {LARGEST_NU:g}, but it is {self.nu}; "
+                "use rbf for smoother functions."
             )
 
-    def __call__(
-        self, X: ArrayLike, Z: ArrayLike | None = None, *, dtype: DTypeLike = np.float64
-    ) -> FloatArray:
-        """The matrix of k(x, z); with Z left out it is exactly symmetric, its diagonal exact."""
-        factor = np.sqrt(2.0 * self.nu) / _number("Matérn", self.length_scale)
-        left = rows(X, "X", np.dtype(np.float64))
-        # The kernel sees only differences; see RBF.
-        centre = left.mean(axis=0)
-        left = left - centre
-        right = left
-        if Z is not None:
-            right = rows(Z, "Z", np.dtype(np.float64))
-            require_same_columns("Matérn", left, right)
-            right = right - centre
-        products: FloatArray = row_products(left, right)
-        out = products if precision(dtype) == np.float64 else np.empty(products.shape, dtype)
-        left_norms = np.einsum("ij,ij->i", left, left)
-        right_norms = left_norms if Z is None else np.einsum("ij,ij->i", right, right)
-        for start in range(0, len(left), BLOCK_ROWS):
-            part = slice(start, start + BLOCK_ROWS)
-            squared = left_norms[part, None] + right_norms[None, :] - 2.0 * products[part]
-            # Near zero the root magnifies what cancels above: distances that small are taken
-            # again, from the differences themselves.
-            scale = left_norms[part, None] + right_norms[None, :]
-            close = np.nonzero(squared < 1e-6 * scale)
-            squared[close] = ((left[part][close[0]] - right[close[1]]) ** 2).sum(axis=1)
-            np.sqrt(squared, out=squared)
-            squared *= factor
-            out[part] = self.variance * _shape(self.nu, squared)
-        if Z is None:
-            np.fill_diagonal(out, self.variance)
-        return out
-
-    def diagonal(self, X: ArrayLike, *, dtype: DTypeLike = np.float64) -> FloatArray:
-        """k(x, x) = variance for every row."""
-        result: FloatArray = np.full(len(rows(X, "X", precision(dtype))), self.variance, dtype)
-        return result
-
-    def resolved(self, X: ArrayLike) -> Matern:
-        """This kernel with its length scale a number: its own, or the median distance in X."""
-        if self.length_scale is not None:
-            return self
-        return replace(self, length_scale=median_length_scale(X))
+    def _shape(self, squared: FloatArray) -> FloatArray:
+        nu = self.nu
+        t = np.sqrt(2.0 * nu * squared)
+        if nu == 0.5:
+            return np.asarray(np.exp(-t))
+        if nu == 1.5:
+            return np.asarray((1.0 + t) * np.exp(-t))
+        if nu == 2.5:
+            return np.asarray((1.0 + t * (1.0 + t / 3.0)) * np.exp(-t))
+        # Up to nu = 20, K_nu overflows only where the kernel is 1 to the last digit.
+        safe = np.maximum(t, 1e-200)
+        logarithm = (1.0 - nu) * np.log(2.0) - gammaln(nu) + nu * np.log(safe) - safe
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = np.exp(logarithm) * kve(nu, safe)
+        return np.where((t == 0.0) | ~np.isfinite(value), 1.0, value)
 
     def describe(self) -> dict[str, Any]:
         """Name and parameters, ready for JSON."""
@@ -214,25 +214,7 @@ def matern(nu: float = 1.5, length_scale: float | None = None, variance: float =
     length_scale, variance
         As for :func:`rbf`.
     """
-    return Matern(nu, length_scale, variance)
-
-
-def _shape(nu: float, t: FloatArray) -> FloatArray:
-    """The kernel as a function of the scaled distance, 1 at zero."""
-    if nu == 0.5:
-        result: FloatArray = np.exp(-t)
-    elif nu == 1.5:
-        result = (1.0 + t) * np.exp(-t)
-    elif nu == 2.5:
-        result = (1.0 + t * (1.0 + t / 3.0)) * np.exp(-t)
-    else:
-        # Up to nu = 20, K_nu overflows only where the kernel is 1 to the last digit.
-        safe = np.maximum(t, 1e-200)
-        logarithm = (1.0 - nu) * np.log(2.0) - gammaln(nu) + nu * np.log(safe) - safe
-        with np.errstate(over="ignore", invalid="ignore"):
-            result = np.exp(logarithm) * kve(nu, safe)
-        result = np.where((t == 0.0) | ~np.isfinite(result), 1.0, result)
-    return result
+    return Matern(nu=nu, length_scale=length_scale, variance=variance)
 
 
 @dataclass(frozen=True)
@@ -244,34 +226,24 @@ class Linear:
     divide_by_features: bool = False
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.weight_variance) and self.weight_variance > 0.0):
-            raise InputError(
-                f"linear: weight_variance must be positive and finite, but it is "
-                f"{self.weight_variance}."
-            )
-        if not (np.isfinite(self.bias_variance) and self.bias_variance >= 0.0):
-            raise InputError(
-                f"linear: bias_variance must be zero or more, but it is {self.bias_variance}."
-            )
+        require_variances("linear", self.weight_variance, self.bias_variance)
 
-    def __call__(
-        self, X: ArrayLike, Z: ArrayLike | None = None, *, dtype: DTypeLike = np.float64
-    ) -> FloatArray:
+    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> FloatArray:
         """The matrix of k(x, z); with Z left out it is exactly symmetric."""
-        left = rows(X, "X", precision(dtype))
-        right = left if Z is None else rows(Z, "Z", precision(dtype))
-        require_same_columns("linear", left, right)
-        result: FloatArray = row_products(left, right)
-        result *= result.dtype.type(self._scale(left))
+        left, right = both_rows("linear", X, Z)
+        matrix: FloatArray = row_products(left, right)
+        matrix *= self._scale(left)
         if self.bias_variance:
-            result += result.dtype.type(self.bias_variance)
+            matrix += self.bias_variance
         if Z is None:
-            np.fill_diagonal(result, self._own(left))
-        return result
+            np.fill_diagonal(matrix, self.diagonal(left))
+        return matrix
 
-    def diagonal(self, X: ArrayLike, *, dtype: DTypeLike = np.float64) -> FloatArray:
+    def diagonal(self, X: ArrayLike) -> FloatArray:
         """k(x, x) for every row."""
-        return self._own(rows(X, "X", precision(dtype)))
+        points = rows(X, "X")
+        squares = np.einsum("ij,ij->i", points, points)
+        return np.asarray(squares * self._scale(points) + self.bias_variance)
 
     def resolved(self, X: ArrayLike) -> Linear:
         """This kernel: it has no parameter to choose from the data."""
@@ -286,14 +258,8 @@ class Linear:
             "divide_by_features": self.divide_by_features,
         }
 
-    def _scale(self, X: NDArray[Any]) -> float:
+    def _scale(self, X: FloatArray) -> float:
         return self.weight_variance / (X.shape[1] if self.divide_by_features else 1)
-
-    def _own(self, X: NDArray[Any]) -> FloatArray:
-        squares = np.einsum("ij,ij->i", X, X)
-        kind = X.dtype.type
-        result: FloatArray = squares * kind(self._scale(X)) + kind(self.bias_variance)
-        return result
 
 
 def linear(
@@ -313,30 +279,3 @@ def linear(
         The scale is the number of features, as in the first layer of :func:`nngp`; otherwise 1.
     """
     return Linear(weight_variance, bias_variance, divide_by_features)
-
-
-def _rows(values: ArrayLike, name: str) -> FloatArray:
-    rows = np.asarray(values, dtype=np.float64)
-    if rows.ndim != 2:
-        raise InputError(
-            f"RBF: {name} must have two dimensions, records by features, but its shape is "
-            f"{rows.shape}."
-        )
-    return rows
-
-
-def _require_positive(kernel: str, **values: float | None) -> None:
-    for name, value in values.items():
-        if value is None and name == "length_scale":
-            continue
-        if value is None or not (np.isfinite(value) and value > 0.0):
-            raise InputError(f"{kernel}: {name} must be positive and finite, but it is {value}.")
-
-
-def _number(kernel: str, length_scale: float | None) -> float:
-    if length_scale is None:
-        raise InputError(
-            f"{kernel}: length_scale is not set; give a number, or call resolved(X) to take the "
-            "median distance between the rows of X."
-        )
-    return length_scale

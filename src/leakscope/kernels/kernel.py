@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from leakscope.errors import InputError
 
@@ -62,64 +62,46 @@ def checked_kernel(kernel: Any, X: NDArray[np.float64]) -> Kernel:
 
 def _require_covariance(kernel: Kernel, X: NDArray[np.float64]) -> None:
     """Refuse a kernel whose values on the records are no covariances."""
-    diagonal = _values(kernel, "diagonal(X)", kernel.diagonal(X), (len(X),))
+    diagonal = _values(kernel, kernel.diagonal(X), (len(X),))
     order = np.random.default_rng(0).permutation(len(X))
     for start in range(0, len(X), BLOCK):
         some = order[start : start + BLOCK]
-        rows, first = X[some], X[some[: len(some) // 2 + 1]]
-        matrix = _values(kernel, "k(X)", kernel(rows), (len(rows), len(rows)))
-        beside = _values(kernel, "k(X, Z)", kernel(rows, first), (len(rows), len(first)))
+        points, first = X[some], X[some[: len(some) // 2 + 1]]
+        matrix = _values(kernel, kernel(points), (len(points), len(points)))
+        beside = _values(kernel, kernel(points, first), (len(points), len(first)))
         size = np.sqrt(np.abs(np.diagonal(matrix)))
         most = ROUNDING * np.outer(size, size)
-        for wrong, what in (
-            (np.abs(matrix - matrix.T) > most, "is not symmetric"),
-            (
-                np.abs(np.diagonal(matrix) - diagonal[some]) > np.diagonal(most),
-                "has a diagonal(X) that is not the diagonal of k(X)",
-            ),
-            (
-                np.abs(matrix[:, : len(first)] - beside) > most[:, : len(first)],
-                "gives other values for k(X, Z) than for k(X)",
-            ),
-        ):
-            if wrong.any():
-                raise InputError(
-                    f"the kernel {type(kernel).__name__} is no covariance function: it {what} "
-                    f"(record {some[np.argwhere(wrong)[0][0]]}, counting from 0)."
-                )
+        symmetric = np.abs(matrix - matrix.T) <= most
+        own = np.abs(np.diagonal(matrix) - diagonal[some]) <= np.diagonal(most)
+        same = np.abs(matrix[:, : len(first)] - beside) <= most[:, : len(first)]
+        if not (symmetric.all() and own.all() and same.all()):
+            raise InputError(
+                f"the kernel {type(kernel).__name__} is no covariance function: k(X) must be "
+                "symmetric, diagonal(X) its diagonal, and k(X, Z) the same numbers."
+            )
 
 
-def _values(kernel: Kernel, what: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    found = np.asarray(values)
-    if found.shape != shape or found.dtype.kind not in "fiu" or not np.isfinite(found).all():
+def _values(kernel: Kernel, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    array = np.asarray(values)
+    if array.shape != shape or array.dtype.kind not in "fiu" or not np.isfinite(array).all():
         raise InputError(
-            f"the kernel {type(kernel).__name__} must give finite real numbers as {what}, of the "
-            f"shape {shape}, but gave {found.dtype} of the shape {found.shape}"
-            + (", not all finite." if found.shape == shape else ".")
+            f"the kernel {type(kernel).__name__} must give finite real numbers of the shape "
+            f"{shape}, but gave {array.dtype} of the shape {array.shape}."
         )
-    return found.astype(np.float64)
+    return array.astype(np.float64)
 
 
-def precision(dtype: DTypeLike) -> np.dtype[Any]:
-    """float64 or float32."""
-    found = np.dtype(dtype)
-    if found not in (np.dtype(np.float64), np.dtype(np.float32)):
-        raise InputError(f"kernels are computed in float64 or float32, not in {found}.")
-    return found
-
-
-def numbers(values: ArrayLike, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
+def numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:
     """An array of finite numbers with records along its first axis."""
     try:
-        array = np.asarray(values, dtype=dtype)
+        array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as problem:
         raise InputError(f"{name} must be an array of numbers.") from problem
-    if array.ndim < 2:
+    if array.ndim < 2 or array.size == 0:
         raise InputError(
-            f"{name} must have two dimensions, records by features, but its shape is {array.shape}."
+            f"{name} must have two dimensions, records by features, and not be empty, but its "
+            f"shape is {array.shape}."
         )
-    if array.size == 0:
-        raise InputError(f"{name} is empty: its shape is {array.shape}.")
     # One pass without a temporary: a sum is finite only if (almost always) all terms are.
     if not np.isfinite(array.sum()):
         bad = ~np.isfinite(array.reshape(len(array), -1)).all(axis=1)
@@ -128,14 +110,24 @@ def numbers(values: ArrayLike, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
     return array
 
 
-def rows(values: ArrayLike, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
+def rows(values: ArrayLike, name: str) -> NDArray[np.float64]:
     """A matrix of records by features."""
-    array = numbers(values, name, dtype)
+    array = numbers(values, name)
     if array.ndim != 2:
         raise InputError(
             f"{name} must have two dimensions, records by features, but its shape is {array.shape}."
         )
     return array
+
+
+def both_rows(
+    kernel: str, X: ArrayLike, Z: ArrayLike | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The rows of X and of Z, which is X where it is left out; of one number of features."""
+    left = rows(X, "X")
+    right = left if Z is None else rows(Z, "Z")
+    require_same_columns(kernel, left, right)
+    return left, right
 
 
 def require_same_columns(kernel: str, X: NDArray[Any], Z: NDArray[Any]) -> None:
@@ -145,3 +137,13 @@ def require_same_columns(kernel: str, X: NDArray[Any], Z: NDArray[Any]) -> None:
             f"{kernel}: the records of X have shape {X.shape[1:]} and those of Z {Z.shape[1:]}; "
             "they must have the same."
         )
+
+
+def require_variances(what: str, weight: float, bias: float) -> None:
+    """Refuse variances of weights and biases that are none."""
+    if not (np.isfinite(weight) and weight > 0.0):
+        raise InputError(
+            f"{what}: weight_variance must be positive and finite, but it is {weight}."
+        )
+    if not (np.isfinite(bias) and bias >= 0.0):
+        raise InputError(f"{what}: bias_variance must be zero or more, but it is {bias}.")

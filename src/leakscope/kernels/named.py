@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pkgutil
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from leakscope.errors import InputError
 from leakscope.kernels.kernel import Kernel
-from leakscope.kernels.layers import Activation
 from leakscope.settings.kernel_catalogue import KERNELS
 
 
@@ -56,9 +54,6 @@ def from_description(description: Mapping[str, Any]) -> Kernel:
             f"{', '.join(KERNELS)}, but this one is called {name!r}."
         )
     options = {key: value for key, value in description.items() if key != "name"}
-    given = options.get("activation")
-    if isinstance(given, str) and (named := re.fullmatch(r"(\w+)\(([^()]+)\)", given)):
-        options["activation"] = Activation(named[1], float(named[2]))
     try:
         kernel: Kernel = factory_of(name)(**options)
     except (TypeError, ValueError) as error:

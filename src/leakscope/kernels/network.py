@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.x64 import require_jax
 from leakscope.errors import InputError
-from leakscope.kernels.kernel import numbers, precision, require_same_columns
+from leakscope.kernels.kernel import numbers, require_same_columns
 from leakscope.kernels.layers import (
     Activation,
     Apply,
@@ -45,41 +45,33 @@ class Network:
     layers
         What the network is made of, in order; see :func:`sequential`.
     input_shape
-        Height, width and channels (channels, height, width with ``channels="first"``) of images
-        that come as rows.
-    channels
-        Where the channel axis of images is: ``"last"``, or ``"first"`` as PyTorch has it.
+        Height, width and channels of images that come as rows.
     """
 
     layers: tuple[Layer, ...]
     input_shape: tuple[int, int, int] | None = None
-    channels: Literal["last", "first"] = "last"
 
     def __post_init__(self) -> None:
         require_network(self.layers)
-        if self.channels not in ("last", "first"):
-            raise InputError(f"channels must be last or first, but it is {self.channels!r}.")
 
-    def __call__(
-        self, X: ArrayLike, Z: ArrayLike | None = None, *, dtype: DTypeLike = np.float64
-    ) -> FloatArray:
+    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> FloatArray:
         """The matrix of covariances; with Z left out it is exactly symmetric."""
         require_jax(WHAT)
         from leakscope.kernels import network_matrix
 
-        layers, rows = self._read(X, "X", dtype)
+        layers, rows = self._read(X, "X")
         columns = None
         if Z is not None:
-            columns = self._read(Z, "Z", dtype)[1]
+            columns = self._read(Z, "Z")[1]
             require_same_columns("network", rows, columns)
         return network_matrix.matrix(layers, rows, columns)
 
-    def diagonal(self, X: ArrayLike, *, dtype: DTypeLike = np.float64) -> FloatArray:
+    def diagonal(self, X: ArrayLike) -> FloatArray:
         """k(x, x) for every record, without the matrix."""
         require_jax(WHAT)
         from leakscope.kernels import network_matrix
 
-        layers, rows = self._read(X, "X", dtype)
+        layers, rows = self._read(X, "X")
         return network_matrix.diagonal(layers, rows)
 
     def jax(self, x: jax.Array, z: jax.Array) -> jax.Array:
@@ -128,24 +120,21 @@ class Network:
         """Without a leading flatten: rows need only their inner products, not those of pixels."""
         return self.layers[1:] if isinstance(self.layers[0], Flatten) else self.layers
 
-    def _read(
-        self, values: ArrayLike, name: str, dtype: DTypeLike
-    ) -> tuple[tuple[Layer, ...], NDArray[Any]]:
-        array = numbers(values, name, precision(dtype))
+    def _read(self, values: ArrayLike, name: str) -> tuple[tuple[Layer, ...], FloatArray]:
+        array = numbers(values, name)
         flat = not takes_images(self._layers())
         wanted = 2 if flat or self.input_shape is not None else 4
         # Where the network flattens images at once, rows are as good.
         if array.ndim != wanted and not (flat and takes_images(self.layers)):
             form = "records by features" if wanted == 2 else "records, height, width, channels"
             raise InputError(
-                f"network: {name} must have {wanted} dimensions ({form}), but its shape is "
-                f"{array.shape}"
-                + ("." if wanted == 2 else "; input_shape lets images come as rows.")
+                f"network: {name} must have {wanted} dimensions ({form}; input_shape lets images "
+                f"come as rows), but its shape is {array.shape}."
             )
         return self._layers(), np.ascontiguousarray(self._arranged(array))
 
     def _arranged(self, array: Any) -> Any:
-        """Images from rows, channels at the end; rows from images that are flattened at once."""
+        """Images from rows; rows from images that are flattened at once."""
         if self.input_shape is not None and array.ndim == 2:
             features = int(np.prod(self.input_shape))
             if array.shape[1] != features:
@@ -154,9 +143,7 @@ class Network:
                     f"there are {array.shape[1]}."
                 )
             array = array.reshape(-1, *self.input_shape)
-        if not takes_images(self._layers()):
-            return array.reshape(len(array), -1)
-        return array.transpose(0, 2, 3, 1) if self.channels == "first" else array
+        return array if takes_images(self._layers()) else array.reshape(len(array), -1)
 
 
 def nngp(
@@ -176,9 +163,8 @@ def nngp(
     depth
         Hidden layers.
     activation
-        ``relu``, ``leaky_relu``, ``gelu``, ``erf``, ``sin``, ``identity`` (closed forms), ``tanh``,
-        ``elu``, or a function written with ``jax.numpy`` (integrated numerically); an
-        :class:`Activation` carries a parameter.
+        ``relu``, ``gelu``, ``erf``, ``sin``, ``identity``, ``tanh``, ``elu``, or a function
+        written with ``jax.numpy``.
     weight_variance, bias_variance
         Of every layer, the read-out too; weights are drawn with weight_variance / fan-in.
 
@@ -195,11 +181,7 @@ def nngp(
     return Network((weights, *(hidden * int(depth))))
 
 
-def sequential(
-    *layers: Layer,
-    input_shape: tuple[int, int, int] | None = None,
-    channels: Literal["last", "first"] = "last",
-) -> Network:
+def sequential(*layers: Layer, input_shape: tuple[int, int, int] | None = None) -> Network:
     """A network from its layers, in order.
 
     The layers are ``dense``, ``conv``, ``activation``, ``flatten``, ``global_average_pool``,
@@ -219,26 +201,18 @@ def sequential(
     >>> k(np.ones((2, 4, 4, 3))).shape
     (2, 2)
     """
-    return Network(layers, input_shape=input_shape, channels=channels)
+    return Network(layers, input_shape=input_shape)
 
 
 def _uniform(layers: tuple[Layer, ...]) -> dict[str, Any] | None:
     """The arguments of :func:`nngp`, where these layers are what it makes."""
-    weights = layers[0]
-    if not isinstance(weights, Dense) or len(layers) < 3 or len(layers) % 2 == 0:
-        return None
-    phi = layers[1]
-    if not isinstance(phi, Apply):
-        return None
-    expected = (weights, *((phi, weights) * (len(layers) // 2)))
-    if layers != expected:
-        return None
-    return {
-        "depth": len(layers) // 2,
-        "activation": phi.activation.describe(),
-        "weight_variance": weights.weight_variance,
-        "bias_variance": weights.bias_variance,
-    }
+    match layers[:2]:
+        case (Dense() as weights, Apply() as phi):
+            depth = len(layers) // 2
+            if layers != (weights, *((phi, weights) * depth)):
+                return None
+            return {"depth": depth, "activation": phi.activation.describe(), **asdict(weights)}
+    return None
 
 
 def _describe(layer: Layer) -> dict[str, Any]:

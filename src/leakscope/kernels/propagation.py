@@ -2,20 +2,17 @@
 
 The recursion of the NNGP (lood, Section 2.2; Lee et al. 2018; for convolutions Novak et al. 2019,
 Garriga-Alonso et al. 2019): weights multiply a covariance by ``weight_variance`` and add
-``bias_variance``; an activation replaces it by the expectation of :mod:`duals`.  The NTK beside it
-(Jacot et al. 2018) is multiplied by the expectation of the derivatives at an activation; at weights
-it is multiplied as the covariance is, and the new covariance is added to it.
+``bias_variance``; an activation replaces it by the expectation of :mod:`duals`.
 
 Layout of arrays: pixel axes first, then images, so that a shift along pixels moves whole contiguous
 blocks.  ``pair`` is (*S, A, B) for A and B images, a ``side`` (*S, A), where S is () without
 pixels, (H, W) where only equal pixels are kept, and (H, W, H, W) where all pairs of pixels are
-(pooling needs them).  ``axes`` names, for rows and for columns, the axes that move together: one
-where only equal pixels are kept, two where all pairs of pixels are.
+(pooling needs them).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import jax
@@ -23,7 +20,6 @@ import jax.numpy as jnp
 
 from leakscope.errors import InputError
 from leakscope.kernels import duals
-from leakscope.kernels.duals import DualTable
 from leakscope.kernels.layers import (
     Activation,
     Apply,
@@ -37,73 +33,9 @@ from leakscope.kernels.layers import (
     Residual,
 )
 
-Axes = tuple[tuple[int, ...], tuple[int, ...]]
-
-EQUAL_PIXELS: Axes = ((0,), (1,))
-PAIRS_OF_PIXELS: Axes = ((0, 2), (1, 3))
-
-
-def convolve(array: jax.Array, layer: Conv, axes: Axes) -> jax.Array:
-    """The average over the filter: what the random weights of a convolution leave."""
-    for direction, moving in enumerate(axes):
-        size, stride = layer.filter_size[direction], layer.strides[direction]
-        pixels = array.shape[moving[0]]
-        before, after = margins(pixels, size, stride, layer, direction)
-        count = (pixels + before + after - size) // stride + 1
-        if count < 1:
-            raise InputError(
-                f"conv: a filter of {size} pixels does not fit an image of {pixels} pixels; make "
-                "it smaller, or pad."
-            )
-        widths = [(0, 0)] * array.ndim
-        for axis in moving:
-            widths[axis] = (before, after)
-        padded = jnp.pad(array, widths, mode="wrap" if layer.padding == "circular" else "constant")
-        # Without the barrier the compiler would compute what is shifted anew for every shift.
-        padded = jax.lax.optimization_barrier(padded)  # type: ignore[no-untyped-call, unused-ignore]
-        array = _sum_of_shifts(padded, moving, size, stride, count) / size
-    return array
-
-
-def pool(array: jax.Array, layer: AveragePool, axes: Axes) -> jax.Array:
-    """The average over windows; pairs of pixels are averaged over pairs of windows."""
-    for direction, moving in enumerate(axes):
-        size, stride = layer.window[direction], layer.strides[direction]
-        count = (array.shape[moving[0]] - size) // stride + 1
-        if count < 1:
-            raise InputError(
-                f"average_pool: a window of {size} pixels does not fit an image of "
-                f"{array.shape[moving[0]]} pixels."
-            )
-        for axis in moving:
-            array = jax.lax.optimization_barrier(array)  # type: ignore[no-untyped-call, unused-ignore]
-            array = _sum_of_shifts(array, (axis,), size, stride, count) / size
-    return array
-
-
-def margins(pixels: int, size: int, stride: int, layer: Conv, direction: int) -> tuple[int, int]:
-    """Pixels added before and after; ``same`` puts the odd one after, as TensorFlow does."""
-    if isinstance(layer.padding, tuple):
-        return layer.padding[direction], layer.padding[direction]
-    if layer.padding == "valid":
-        return 0, 0
-    total = max((-(-pixels // stride) - 1) * stride + size - pixels, 0)
-    return total // 2, total - total // 2
-
-
-def _sum_of_shifts(
-    array: jax.Array, moving: tuple[int, ...], size: int, stride: int, count: int
-) -> jax.Array:
-    total: jax.Array | None = None
-    for offset in range(size):
-        part = array
-        for axis in moving:
-            part = jax.lax.slice_in_dim(
-                part, offset, offset + (count - 1) * stride + 1, stride, axis
-            )
-        total = part if total is None else total + part
-    assert total is not None
-    return total
+# For rows and for columns of pixels the axes that move together.
+EQUAL_PIXELS = ((0,), (1,))
+PAIRS_OF_PIXELS = ((0, 2), (1, 3))
 
 
 @dataclass(frozen=True)
@@ -116,6 +48,11 @@ class State:
     pixels: bool
     all_pairs: bool
 
+    @property
+    def axes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The pixel axes, rows and columns."""
+        return PAIRS_OF_PIXELS if self.all_pairs else EQUAL_PIXELS
+
     def map(self, function: Callable[[jax.Array], jax.Array]) -> State:
         """The same operation on all three."""
         return replace(
@@ -126,54 +63,87 @@ class State:
         )
 
 
-@dataclass(frozen=True)
-class Context:
-    """What goes along: tables to use, in order, and where to note ranges of deviations."""
-
-    tables: Iterator[DualTable | None] | None = None
-    ranges: list[tuple[jax.Array, jax.Array]] | None = None
-
-
-def propagate(layers: tuple[Layer, ...], state: State, context: Context) -> State:
+def propagate(layers: tuple[Layer, ...], state: State) -> State:
     """The state after these layers."""
     for layer in layers:
-        state = _step(layer, state, context)
+        state = _after(layer, state)
     return state
 
 
-def _step(layer: Layer, state: State, context: Context) -> State:
-    axes = PAIRS_OF_PIXELS if state.all_pairs else EQUAL_PIXELS
+def _after(layer: Layer, state: State) -> State:
     match layer:
         case Dense(weight, bias):
             return state.map(lambda a: weight * a + bias)
         case Conv(weight_variance=weight, bias_variance=bias):
-            return state.map(lambda a: weight * convolve(a, layer, axes) + bias)
-        case AveragePool():
-            return state.map(lambda a: pool(a, layer, axes))
+            return state.map(lambda a: weight * _convolved(a, layer, state) + bias)
+        case AveragePool(window):
+            return state.map(lambda a: _pooled(a, window, state))
         case Flatten():
-            flat = state.map(lambda a: _over_equal_pixels(a, state.all_pairs))
+            flat = state.map(lambda a: _variances(a, state).mean(axis=(0, 1)))
             return replace(flat, pixels=False, all_pairs=False)
         case GlobalAveragePool():
             pooled = state.map(lambda a: a.mean(axis=(0, 1, 2, 3)))
             return replace(pooled, pixels=False, all_pairs=False)
-        case LayerNorm():
-            return _normalise(layer, state)
+        case LayerNorm(epsilon):
+            return _normalised(epsilon, state)
         case Residual(branch, skip):
-            added = propagate(branch, state, context)
-            kept = propagate(skip, state, context)
-            return replace(
-                added,
-                first=_plus(added.first, kept.first),
-                second=_sum(added.second, kept.second),
-                pair=_sum(added.pair, kept.pair),
-            )
+            added, kept = propagate(branch, state), propagate(skip, state)
+            second = None if added.second is None else _sum(added.second, kept.second)
+            pair = None if added.pair is None else _sum(added.pair, kept.pair)
+            return replace(added, first=_sum(added.first, kept.first), second=second, pair=pair)
         case Apply(phi):
-            return _apply(phi, state, context)
+            return _applied(phi, state)
 
 
-def _plus(one: jax.Array, other: jax.Array) -> jax.Array:
+def _convolved(array: jax.Array, layer: Conv, state: State) -> jax.Array:
+    """The average over the filter: what the random weights of a convolution leave."""
+    for size, stride, moving in zip(layer.filter_size, layer.strides, state.axes, strict=True):
+        pixels = array.shape[moving[0]]
+        total = max((-(-pixels // stride) - 1) * stride + size - pixels, 0)
+        total = total if layer.padding == "same" else 0
+        # ``same`` puts the odd pixel after, as TensorFlow does.
+        before, after = total // 2, total - total // 2
+        count = _count("conv: a filter", pixels + before + after, size, stride)
+        widths = [(before, after) if axis in moving else (0, 0) for axis in range(array.ndim)]
+        # Without the barrier the compiler would compute what is shifted anew for every shift.
+        padded = jax.lax.optimization_barrier(jnp.pad(array, widths))  # type: ignore[no-untyped-call, unused-ignore]
+        array = _sum_of_shifts(padded, moving, size, stride, count) / size
+    return array
+
+
+def _pooled(array: jax.Array, window: tuple[int, int], state: State) -> jax.Array:
+    """The average over windows; pairs of pixels are averaged over pairs of windows."""
+    for size, moving in zip(window, state.axes, strict=True):
+        count = _count("average_pool: a window", array.shape[moving[0]], size, size)
+        for axis in moving:
+            array = jax.lax.optimization_barrier(array)  # type: ignore[no-untyped-call, unused-ignore]
+            array = _sum_of_shifts(array, (axis,), size, size, count) / size
+    return array
+
+
+def _count(what: str, pixels: int, size: int, stride: int) -> int:
+    """How many places of a window there are."""
+    if pixels < size:
+        raise InputError(f"{what} of {size} pixels does not fit an image of {pixels} pixels.")
+    return (pixels - size) // stride + 1
+
+
+def _sum_of_shifts(
+    array: jax.Array, moving: tuple[int, ...], size: int, stride: int, count: int
+) -> jax.Array:
+    parts = []
+    for offset in range(size):
+        part = array
+        for axis in moving:
+            last = offset + (count - 1) * stride + 1
+            part = jax.lax.slice_in_dim(part, offset, last, stride, axis)
+        parts.append(part)
+    return sum(parts[1:], start=parts[0])
+
+
+def _sum(one: jax.Array, other: jax.Array | None) -> jax.Array:
     """The sum, for uncorrelated parts."""
-    if one.shape != other.shape:
+    if other is None or one.shape != other.shape:
         raise InputError(
             "residual: the branch and the skip connection give images of different sizes; give the "
             "skip connection the same strides."
@@ -181,23 +151,9 @@ def _plus(one: jax.Array, other: jax.Array) -> jax.Array:
     return one + other
 
 
-def _sum(one: jax.Array | None, other: jax.Array | None) -> jax.Array | None:
-    return None if one is None or other is None else _plus(one, other)
-
-
-def _over_equal_pixels(array: jax.Array, all_pairs: bool) -> jax.Array:
-    if all_pairs:
-        array = _diagonal(array)
-    return array.mean(axis=(0, 1))
-
-
-def _diagonal(array: jax.Array) -> jax.Array:
-    """(H, W, H, W, ...) to (H, W, ...): each pixel with itself."""
-    return jnp.einsum("hwhw...->hw...", array)
-
-
 def _variances(side: jax.Array, state: State) -> jax.Array:
-    return _diagonal(side) if state.all_pairs else side
+    """(H, W, ...): each pixel with itself."""
+    return jnp.einsum("hwhw...->hw...", side) if state.all_pairs else side
 
 
 def _across(q1: jax.Array, q2: jax.Array, state: State) -> tuple[jax.Array, jax.Array]:
@@ -207,57 +163,37 @@ def _across(q1: jax.Array, q2: jax.Array, state: State) -> tuple[jax.Array, jax.
     return q1[..., :, None], q2[..., None, :]
 
 
-def _apply(phi: Activation, state: State, context: Context) -> State:
-    table: DualTable | None = None
-    if not phi.has_closed_form and context.tables is not None:
-        table = next(context.tables)
-    q1 = _variances(state.first, state)
-    if not phi.has_closed_form and context.ranges is not None:
-        context.ranges.append((q1.min(), q1.max()))
-    first = _apply_to_side(phi, state.first, q1, state, table)
+def _applied(phi: Activation, state: State) -> State:
+    def on_side(side: jax.Array) -> jax.Array:
+        q = _variances(side, state)
+        variance = duals.variance(phi, q)
+        if not state.all_pairs:
+            return variance
+        full = duals.covariance(phi, side, q[:, :, None, None], q[None, None])
+        rows, columns = (i.ravel() for i in jnp.indices(q.shape[:2]))
+        place = (rows, columns, rows, columns)
+        return full.at[place].set(variance.reshape(-1, q.shape[-1]))
+
+    first = on_side(state.first)
     if state.second is None or state.pair is None:
         return replace(state, first=first)
-    q2 = _variances(state.second, state)
-    second = _apply_to_side(phi, state.second, q2, state, table)
-    pair = _apply_to_pairs(phi, state.pair, *_across(q1, q2, state), table)
-    return replace(state, first=first, second=second, pair=pair)
+    sides = _across(_variances(state.first, state), _variances(state.second, state), state)
+    pair = duals.covariance(phi, state.pair, *sides)
+    return replace(state, first=first, second=on_side(state.second), pair=pair)
 
 
-def _apply_to_side(
-    phi: Activation, side: jax.Array, q: jax.Array, state: State, table: DualTable | None
-) -> jax.Array:
-    variance = duals.variance(phi, q)
-    if not state.all_pairs:
-        return variance
-    full = _apply_to_pairs(phi, side, q[:, :, None, None], q[None, None], table)
-    rows, columns = (i.ravel() for i in jnp.indices(q.shape[:2]))
-    place = (rows, columns, rows, columns)
-    return full.at[place].set(variance.reshape(-1, q.shape[-1]))
-
-
-def _apply_to_pairs(
-    phi: Activation, pair: jax.Array, q1: jax.Array, q2: jax.Array, table: DualTable | None
-) -> jax.Array:
-    return duals.covariance(phi, pair, q1, q2) if table is None else table(pair, q1, q2)
-
-
-def _normalise(layer: LayerNorm, state: State) -> State:
+def _normalised(epsilon: float, state: State) -> State:
     """Each unit divided by the root of the mean square over the layer, which does not fluctuate."""
 
     def scale(side: jax.Array) -> jax.Array:
-        q = _variances(side, state)
-        if state.pixels and layer.over == "all":
-            q = jnp.broadcast_to(q.mean(axis=(0, 1)), q.shape)
-        return jax.lax.rsqrt(q + layer.epsilon)
+        return jax.lax.rsqrt(_variances(side, state) + epsilon)
 
     def on_side(side: jax.Array) -> jax.Array:
         s = scale(side)
-        squared = s[:, :, None, None] * s[None, None] if state.all_pairs else s * s
-        return side * squared
+        return side * (s[:, :, None, None] * s[None, None] if state.all_pairs else s * s)
 
     first = on_side(state.first)
     if state.second is None or state.pair is None:
         return replace(state, first=first)
     s1, s2 = _across(scale(state.first), scale(state.second), state)
-    pair = state.pair * s1 * s2
-    return replace(state, first=first, second=on_side(state.second), pair=pair)
+    return replace(state, first=first, second=on_side(state.second), pair=state.pair * s1 * s2)
