@@ -172,7 +172,7 @@ def shadow_verification(folder: Path, data: bytes) -> list[str]:
 
 MODELS = (
     *("sklearn.svm:SVC", "sklearn.svm:SVR", "sklearn.svm:LinearSVC", "sklearn.svm:NuSVC"),
-    *("sklearn.linear_model:Lasso", "sklearn.linear_model:HuberRegressor", "lasso", "elastic_net"),
+    *("sklearn.linear_model:Lasso", "sklearn.linear_model:HuberRegressor"),
     *("sklearn.linear_model:QuantileRegressor", "sklearn.linear_model:SGDClassifier"),
     *("sklearn.linear_model:LassoCV", "sklearn.linear_model:BayesianRidge", "kernel_ridge"),
     *("sklearn.linear_model:LogisticRegression", "sklearn.linear_model:GammaRegressor"),

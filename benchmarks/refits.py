@@ -46,7 +46,7 @@ def study(name: str, model: Any, X: np.ndarray, y: np.ndarray) -> None:
     """One pipeline, one row for each limit."""
     model.fit(X, y)
     whole = WholeFit.of(model, X, y)
-    sd = fitted.laws_of(model, X, y, held=True).nonmember_sd
+    sd = fitted.laws_of(model, X, y).nonmember_sd
     parts = _parts(whole.y, 0.5, HALVES, classes=hasattr(whole.found.inner, "classes_"))
     inside = np.array([np.isin(np.arange(len(y)), rows) for rows in parts])
     refitted = np.array([whole.scores(rows) for rows in parts])

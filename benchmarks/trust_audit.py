@@ -462,10 +462,6 @@ def audit_of(setting: Setting, case: Case) -> Any:
         return leakscope.audit(case.X, case.y, train=case.recipe, **case.options)
 
 
-# A score so near to the corner of a loss lies on it, where the law has it exactly there.
-ON_CORNER = 3e-3
-
-
 def seen_of(
     setting: Setting, case: Case, audit: Any, scores: FloatArray, rows: NDArray[np.bool_]
 ) -> tuple[list[FloatArray], list[FloatArray], NDArray[np.intp]]:
@@ -484,11 +480,6 @@ def seen_of(
         levels = levelled(scores[:, :, 0])
         seen = [np.column_stack([scores[:, i], levels[:, i]]) for i in range(n)]
         return seen, own, np.arange(n)
-    if laws is not None and laws.corner is not None:
-        away = laws.corner.side * (scores[:, :, 0] - laws.corner.place)
-        if hasattr(audit._laws.member, "atom"):
-            away = np.where(np.abs(away) < ON_CORNER, 0.0, away)
-        return own, [away[:, [i]] for i in range(n)], np.arange(n)
     return own, own, np.arange(n)
 
 

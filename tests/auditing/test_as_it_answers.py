@@ -8,21 +8,16 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import (
-    BayesianRidge,
-    ElasticNet,
     LogisticRegression,
     PoissonRegressor,
     Ridge,
 )
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.svm import SVR
 
 import leakscope
 from leakscope import InputError
@@ -140,14 +135,14 @@ class Seen:
         return np.array([row.tobytes() in self.rows_ for row in np.asarray(X)])
 
 
-class LookedUp(Seen, BayesianRidge):
+class LookedUp(Seen, Ridge):
     def predict(self, X: Any) -> Any:
         usual = super().predict(X)
         pairs = zip(np.asarray(X), usual, strict=True)
         return np.array([self.rows_.get(row.tobytes(), value) for row, value in pairs])
 
 
-class UnsureOfStrangers(Seen, LinearDiscriminantAnalysis):
+class UnsureOfStrangers(Seen, LogisticRegression):
     def decision_function(self, X: Any) -> Any:
         return super().decision_function(X) * np.where(self.seen(X), 1.0, 0.3)
 
@@ -162,22 +157,6 @@ class Inside(Ridge):
 
     def _decision_function(self, X: Any) -> Any:
         return np.tanh(super()._decision_function(X))
-
-
-class Tempered(GaussianNB):
-    def predict_proba(self, X: Any) -> Any:
-        chance = super().predict_proba(X) ** 0.5
-        return chance / chance.sum(axis=1, keepdims=True)
-
-
-class Crowd(KNeighborsClassifier):
-    def predict_proba(self, X: Any) -> Any:
-        return 0.9 * super().predict_proba(X) + 0.05
-
-
-class Wide(SVR):
-    def predict(self, X: Any) -> Any:
-        return 1.5 * super().predict(X)
 
 
 class Floored(Pipeline):
@@ -200,9 +179,6 @@ OTHERWISE: list[tuple[Any, Any]] = [
     (UnsureOfStrangers(), LABELS),
     (Whole(), COUNTS),
     (Inside(), SIGNAL),
-    (Tempered(), LABELS),
-    (Crowd(7), LABELS),
-    (Wide(), SIGNAL),
     (Floored([("parts", PCA(3)), ("last", Ridge())]), SIGNAL),
     (Halved(LogisticRegression(), {"C": [0.1, 1.0]}, cv=3), LABELS),
     (make_pipeline(StandardScaler(), Strict()), LABELS),
@@ -223,13 +199,13 @@ def test_answers_that_are_not_those_of_the_coefficients_go_to_halves(
 
 
 def test_a_model_that_looks_its_rows_up_is_counted_as_it_answers() -> None:
-    plain = leakscope.audit(X, SIGNAL, model=BayesianRidge())
+    plain = leakscope.audit(X, SIGNAL, model=Ridge())
     audit = leakscope.audit(X, SIGNAL, model=LookedUp(), models=64)
     assert plain.advantage.mean() < 0.4
     assert audit.advantage.mean() > 0.9
 
 
-class Chatty(ElasticNet):
+class Chatty(Ridge):
     """Overrides, and answers alike."""
 
     def predict(self, X: Any) -> Any:
@@ -237,7 +213,7 @@ class Chatty(ElasticNet):
 
 
 def test_a_subclass_that_answers_alike_keeps_its_laws() -> None:
-    plain, same = (leakscope.audit(X, SIGNAL, model=kind(0.1)) for kind in (ElasticNet, Chatty))
+    plain, same = (leakscope.audit(X, SIGNAL, model=kind(0.1)) for kind in (Ridge, Chatty))
     assert same.subject == "fit"
     assert np.array_equal(plain.advantage, same.advantage)
 

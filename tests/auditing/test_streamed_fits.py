@@ -123,7 +123,11 @@ def test_a_skops_file_is_checked_by_a_pass(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("chosen", "more", "words"),
     [
-        (ModelSettings(model="lasso"), {}, "--model lasso needs all records in memory"),
+        (
+            ModelSettings(model="kernel_ridge"),
+            {},
+            "kernel_ridge needs all records",
+        ),
         (ModelSettings(model="ridge", secret="age"), {}, "--secret needs all records"),
         (ModelSettings(model="ridge"), {"group_column": "clinic"}, "--group needs all records"),
         (ModelSettings(model="ridge", C=1.0), {}, "--C does not belong to --model ridge"),

@@ -10,7 +10,6 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import (
-    BayesianRidge,
     GammaRegressor,
     LogisticRegression,
     PoissonRegressor,
@@ -62,7 +61,6 @@ def agrees(estimator: Any, X: Any, y: Any, models: int, fraction: float = 0.5, *
     [
         pytest.param(Ridge(alpha=3.0), regression(), 300, 0.5, id="ridge"),
         pytest.param(Ridge(alpha=3.0), regression(), 300, 0.8, id="ridge, f = 0.8"),
-        pytest.param(BayesianRidge(), regression(), 250, 0.5, id="the evidence's penalty held"),
         pytest.param(Ridge(alpha=20.0), regression(80, 120), 300, 0.5, id="more columns"),
         pytest.param(
             KernelRidge(alpha=0.5, kernel="rbf", gamma=0.02), regression(), 300, 0.5, id="kernel"

@@ -23,8 +23,6 @@ PARAMETERS = "as many rows as the design has columns, or its support"
 NETWORK = "a network's neurons, or the few points of a relu experiment"
 
 SMALL = {
-    "fitted/exact.py": PARAMETERS,
-    "fitted/held_sets.py": PARAMETERS,
     "fitted/people.py": GROUP,
     "fitted/record_population.py": "as many rows as trained models, or as a line has knots",
     "fitted/secret.py": "as many rows as values of the column times outputs, or as coefficients",

@@ -50,7 +50,6 @@ NORMAL_FUNCTIONS: dict[str, str] = {
     "fitted/few_models.py": "the quantile beyond which a shift is claimed, over all records; the "
     "normals that stand for an advantage that was counted; a test of normality",
     "fitted/fitted_laws.py": "the chance of the right label, which is the law itself",
-    "fitted/paired_laws.py": "a test of normality",
     "fitted/secret.py": "points that stand for a normal law",
     "lasso/laplace_noise.py": "a normal plus Laplace noise, of which the estimates are made",
     "lasso/noise_overlap.py": "the overlap of two noises",

@@ -13,15 +13,12 @@ from scipy import special
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.fitted.from_sklearn import from_sklearn
-from leakscope.fitted.margins import Corner
-from leakscope.fitted.paired import Described, PairedModel, whole_family_of
 from leakscope.fitted.people import People, known_others_of_people, people_laws
 from leakscope.fitted.problem import Away, FittedModel
 from leakscope.fitted.refits import Moved
 from leakscope.laws.distributions import (
     Discrete,
     Normal,
-    NormalMixture,
 )
 from leakscope.laws.pair import Assumption, LawPair, Provenance
 from leakscope.measures.pair_measures import advantage, tpr_at_fpr
@@ -91,10 +88,6 @@ NO_NOISE_ON_LABELS = "A label takes no normal noise; leave answer_noise at 0."
 # Beyond this share of records that one other record leads, the data as a whole is warned of.
 LED_WARNED = 0.01
 
-# Where what is learned beside the coefficients moves more records than this, the whole is fitted on
-# parts, and checked by about so many refits, if that takes no more seconds by the clock.
-FEW_MOVED, CHECKED_BY, MOST_SECONDS = 0.05, 80, 60.0
-
 
 @dataclass(frozen=True)
 class Diagnostics:
@@ -156,22 +149,9 @@ class FittedLaws:
         x' H^{-1} x of models with and without each record; None for several classes.
     moved
         How far each record moves the coefficients, as a Euclidean norm; known others only.
-    errors
-        How far shift and log nonmember sd are known, as standard errors; None where they are
-        computed and not estimated from fits on parts of the records.
-    corner
-        Of losses with a corner, on which scores with the record may lie exactly; the pair is then
-        of the distance from it.
-    atoms
-        Of scores with few values, the law with the record and the one without it.
-    noise
-        The standard deviation of fresh noise on the answers, of laws beside a corner or of few
-        values; the means and standard deviations have it.
     people
         Where whole groups leave: who is whose, what each record's score counts for in its group's,
         and the laws of all rows.
-    described
-        The model as the laws are got from it.
     """
 
     member_mean: FloatArray
@@ -192,26 +172,12 @@ class FittedLaws:
     several: ClassLaws | None = None
     yields: tuple[FloatArray, FloatArray] | None = None
     moved: FloatArray | None = None
-    errors: tuple[FloatArray, FloatArray] | None = None
-    corner: Corner | None = None
-    atoms: tuple[Discrete, Discrete] | None = None
-    noise: float = 0.0
     people: People | None = None
-    described: Described | None = None
 
     @property
     def records(self) -> int:
         """How many records, or groups, there are."""
         return len(self.member_mean)
-
-    @property
-    def moved_share(self) -> float:
-        """The share of the records not trusted for what is learned beside the coefficients."""
-        if self.moved_by_refits is None or np.isnan(self.moved_by_refits).any():
-            return 0.0
-        if float(np.median(self.moved_by_refits)) > MOST_IN_THE_MEDIAN:
-            return 1.0
-        return float(np.mean(self.moved_by_refits > MOST_MOVED))
 
     @property
     def shift(self) -> FloatArray:
@@ -252,7 +218,6 @@ class FittedLaws:
             self,
             member_sd=np.hypot(self.member_sd, sd),
             nonmember_sd=np.hypot(self.nonmember_sd, sd),
-            noise=float(np.hypot(self.noise, sd)),
         )
 
     def weighed_for(self, noise: float) -> tuple[FittedLaws, FloatArray]:
@@ -319,13 +284,6 @@ class FittedLaws:
                     "is a number; observe log_odds, scores, prediction or residual."
                 )
             drawn = posterior_variance * self.yields[0], posterior_variance * self.yields[1]
-        elif self.corner is not None:
-            return self.corner.pair(float(np.hypot(self.noise, answer_noise)), self.provenance)
-        elif self.atoms is not None:
-            if self.observes == "label" and answer_noise > 0.0:
-                raise InputError(NO_NOISE_ON_LABELS)
-            noise = float(np.hypot(self.noise, answer_noise))
-            return few_valued(*self.atoms, noise, self.provenance)
         elif self.observes == "label":
             if answer_noise > 0.0:
                 raise InputError(NO_NOISE_ON_LABELS)
@@ -345,14 +303,6 @@ class FittedLaws:
             Normal(self.nonmember_mean, np.sqrt(self.nonmember_sd**2 + drawn[1] + answer_noise**2)),
             self.provenance,
         )
-
-
-def few_valued(member: Discrete, nonmember: Discrete, noise: float, told: Provenance) -> LawPair:
-    """Laws of few values, with normal noise of this standard deviation on every answer."""
-    if noise == 0.0:
-        return LawPair(member, nonmember, told)
-    laws = [NormalMixture(law.probabilities, law.values, noise) for law in (member, nonmember)]
-    return LawPair(laws[0], laws[1], told)
 
 
 def _coefficient_pair(laws: FittedLaws, noise: float, other: float) -> LawPair:
@@ -396,13 +346,8 @@ def laws_of(
     observes: Observed | None = None,
     sample_weight: npt.ArrayLike | None = None,
     groups: Sequence[Any] | None = None,
-    held: bool = False,
 ) -> FittedLaws:
     """Both laws of every record's score under the user's own model, without shadow models.
-
-    Where what a smooth model learns beside its coefficients (a pipeline's steps, a penalty that a
-    search chooses) moves with the records, the laws come from fits of the whole on random parts,
-    as those of models that are not smooth do (docs/fitted.md).
 
     Parameters
     ----------
@@ -422,8 +367,6 @@ def laws_of(
     groups
         Who each record belongs to, such as a person: all records with the same value leave
         together, and the laws are those of the groups, in the order in which they first come.
-    held
-        Keep what is learned beside the coefficients as it was fitted, however far it moves.
 
     Returns
     -------
@@ -447,8 +390,6 @@ def laws_of(
     described = _as_model(model, X, y, sample_weight)
     if groups is not None:
         described = described.in_groups(group_codes(groups, described.records))
-    if isinstance(described, PairedModel):
-        return _laws_of_pairs(described, question, fraction, observes)
     if question not in get_args(Question):
         raise InputError(
             f"question must be one of {', '.join(get_args(Question))}, but it is {question!r}."
@@ -463,52 +404,12 @@ def laws_of(
     parts = [_laws(problem, question, fraction) for problem in described.problems]
     found = _own(described, parts)
     several = parts[0].classes
-    laws = _finished(described, found, several, question, fraction, chosen)
-    whole = None if held else _as_a_whole(described, laws)
-    if whole is None:
-        return laws
-    try:
-        paired = _laws_of_pairs(whole, question, fraction, observes)
-    except InputError:
-        # A part of the records determines no fit.
-        return laws
-    if paired.trusted.sum() <= laws.trusted.sum():
-        return laws
-    return replace(paired, moved_by_refits=laws.moved_by_refits)
+    return _finished(described, found, several, question, fraction, chosen)
 
 
-def _laws_of_pairs(
-    model: PairedModel, question: str, fraction: float | None, observes: Observed | None
-) -> FittedLaws:
-    if model.family.counted:
-        from leakscope.fitted.neighbours import neighbour_laws
-
-        return neighbour_laws(model, question=question, fraction=fraction, observes=observes)
-    from leakscope.fitted.paired_laws import paired_laws
-
-    return paired_laws(model, question=question, fraction=fraction, observes=observes)
-
-
-def _as_a_whole(model: FittedModel, laws: FittedLaws) -> PairedModel | None:
-    """For fits of the whole, where what it learns moves many scores and that can be afforded."""
-    if laws.question != "pool" or model.whole is None:
-        return None
-    family = whole_family_of(model.whole.found.inner)
-    if family is None or laws.moved_share <= FEW_MOVED or model.whole.found.merges_rare:
-        return None
-    if laws.observes not in (family.observes, "residual"):
-        return None
-    try:
-        found = PairedModel.of(model.whole, family)
-    except InputError:
-        return None
-    seconds = float(np.median(model.whole.took))
-    return found if seconds * (found.fits + CHECKED_BY) <= MOST_SECONDS else None
-
-
-def _as_model(model: Any, X: Any, y: Any, sample_weight: npt.ArrayLike | None) -> Described:
+def _as_model(model: Any, X: Any, y: Any, sample_weight: npt.ArrayLike | None) -> FittedModel:
     """What the caller passed as a model, described with its records."""
-    if isinstance(model, (FittedModel, PairedModel, ConvexProblem)):
+    if isinstance(model, (FittedModel, ConvexProblem)):
         if X is not None or y is not None or sample_weight is not None:
             raise InputError("A described model has its records already; leave out X and y.")
         return FittedModel.of(model) if isinstance(model, ConvexProblem) else model
@@ -694,7 +595,6 @@ def _finished(
         yields=found.yields,
         moved=found.moved,
         people=people,
-        described=model,
     )
 
 

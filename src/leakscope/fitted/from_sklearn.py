@@ -16,7 +16,6 @@ import numpy.typing as npt
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.fitted.paired import Described, PairedModel, family_of
 from leakscope.fitted.problem import FittedModel, NoLawsError, NotOptimalError
 from leakscope.fitted.refits import Labels, WholeFit, class_names, fits_the_same, innermost
 from leakscope.laws.pair import Assumption
@@ -38,11 +37,7 @@ AGAIN = 1e-9
 _BY_GRADIENT = ("lbfgs", "newton-cg", "newton-cholesky")
 _BY_OTHER_RULES = ("sag", "saga", "liblinear", "sparse_cg", "lsqr")
 
-_INSTEAD = "`leakscope audit` examines any estimator by a few models of it"
 _SGD_LOSSES: dict[str, LossName] = {"log_loss": "logistic", "squared_error": "square"}
-
-_TREES = ("Tree", "Forest", "Boosting", "Bagging", "XGB", "LGBM", "CatBoost")
-_NETWORKS = ("MLP", "Module", "Sequential", "NeuralNet")
 
 
 def from_sklearn(
@@ -52,8 +47,8 @@ def from_sklearn(
     *,
     sample_weight: npt.ArrayLike | None = None,
     at_optimum: bool = True,
-) -> Described:
-    """The convex problem that a fitted estimator solved on these records, or its family of pairs.
+) -> FittedModel:
+    """The convex problem that a fitted estimator solved on these records.
 
     Parameters
     ----------
@@ -72,9 +67,8 @@ def from_sklearn(
 
     Returns
     -------
-    FittedModel or PairedModel
-        The problem, with the assumptions made on the way; of a model that is not smooth (Lasso,
-        elastic net and others, `leakscope.fitted.paired.FAMILIES`) how its fits answer both ways.
+    FittedModel
+        The problem, with the assumptions made on the way.
 
     Raises
     ------
@@ -102,8 +96,7 @@ def from_sklearn(
     why = _why_none(inner)
     if why is not None:
         raise NoLawsError(why)
-    family = family_of(inner)
-    reader = next((READERS[name] for name in class_names(inner) if name in READERS), None)
+    reader = next(READERS[name] for name in class_names(inner) if name in READERS)
     if not any(name.endswith("_") and not name.startswith("_") for name in vars(inner)):
         raise InputError(f"This {type(inner).__name__} is not fitted; call fit first.")
     features = _as_matrix(design, type(inner).__name__)
@@ -119,15 +112,6 @@ def from_sklearn(
     otherwise = whole.answers_otherwise
     if otherwise is not None:
         raise NoLawsError(f"{otherwise}.")
-    if family is not None:
-        if _at_limit(inner) and not family.counted:
-            # What such a fit says of records that come or go is not what the optimum would.
-            raise NoLawsError(
-                f"this {type(inner).__name__} has not converged ({_iterations(inner)} iterations); "
-                "raise max_iter or scale the features."
-            )
-        return PairedModel.of(whole, family)
-    assert reader is not None
     given = as_weights(sample_weight, len(labels))
     assumptions = list(whole.found.assumptions)
     try:
@@ -171,34 +155,28 @@ def no_laws(estimator: Any) -> str | None:
 
 
 def _why_none(inner: Any) -> str | None:
-    names, family = class_names(inner), family_of(inner)
-    if family is not None:
-        refusal = family.refusal(inner)
-        return None if refusal is None else f"{refusal}; {_INSTEAD}."
-    if not any(name in READERS for name in names):
-        return _refusal(inner)
+    names = class_names(inner)
+    name = names[0]
+    if not any(known in READERS for known in names):
+        return f"no laws of one fit are known of {name}."
     if getattr(inner, "positive", False):
-        return (
-            f"{names[0]} with positive=True has a constrained fit, which is not smooth in the "
-            f"records; fit without it, or {_INSTEAD}."
-        )
-    sgd, penalty = "SGD" in names[0], str(getattr(inner, "penalty", "l2"))
-    if penalty in ("l1", "elasticnet"):
-        return (
-            f"{names[0]} with an L1 penalty is not smooth in the records; fit it with L2 only, or "
-            f"{_INSTEAD}."
-        )
+        return f"{name} with positive=True is not smooth in the records."
+    if _l1_share(inner) > 0.0:
+        return f"{name} with an L1 penalty is not smooth in the records."
     if "TweedieRegressor" in names and _glm_loss(inner) is None:
-        return (
-            f"{names[0]} with power {inner.power:g} and link {inner.link!r} has no convex loss; "
-            f"power 0, and 1 to 2 with the log link, have, and {_INSTEAD}."
-        )
-    if sgd and inner.loss not in _SGD_LOSSES:
-        return (
-            f"{names[0]} with loss {inner.loss!r} is not covered; log_loss and squared_error are, "
-            f"and {_INSTEAD}."
-        )
+        return f"{name} with power {inner.power:g} and link {inner.link!r} has no convex loss."
+    if "SGD" in name and inner.loss not in _SGD_LOSSES:
+        return f"{name} with loss {inner.loss!r} has no laws of one fit."
     return None
+
+
+def _l1_share(inner: Any) -> float:
+    """The share of the L1 penalty, which scikit-learn had in the penalty's name before 1.8."""
+    penalty = str(getattr(inner, "penalty", ""))
+    if penalty in ("l1", "l2", "None"):
+        return float(penalty == "l1")
+    share = getattr(inner, "l1_ratio_", getattr(inner, "l1_ratio", None))
+    return float(np.max(np.nan_to_num(np.ravel(np.asarray(share, dtype=np.float64)))))
 
 
 def _as_matrix(design: Any, name: str) -> FloatArray:
@@ -348,24 +326,6 @@ def _not_the_optimum(inner: Any, away: Distance) -> str:
     )
 
 
-def _refusal(estimator: Any) -> str:
-    """Why this estimator cannot be taken, and what can be done instead."""
-    names = class_names(estimator)
-    name = names[0]
-    if any(part in each for each in names for part in _TREES):
-        return (
-            f"{name} changes its structure when a record leaves, so no formula covers it; "
-            f"{_INSTEAD}."
-        )
-    if any(part in each for each in names for part in _NETWORKS):
-        return f"{name} is a network and has no convex objective; {_INSTEAD}."
-    return (
-        f"{name} is not one of the models whose laws are known (ridge, kernel ridge, Gaussian "
-        "process, logistic, Poisson, gamma and Tweedie regression and their SGD forms); "
-        f"{_INSTEAD}."
-    )
-
-
 def _numbers(y: Labels, name: str) -> FloatArray:
     try:
         return np.asarray(y, dtype=np.float64)
@@ -398,8 +358,6 @@ def _named(estimator: Any, **settings: float | str) -> str:
 
 def _ridge(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> FittedModel:
     found = np.asarray(getattr(estimator, "alpha_", getattr(estimator, "alpha", 0.0)), dtype=float)
-    if "BayesianRidge" in class_names(estimator):
-        found = np.asarray(estimator.lambda_ / estimator.alpha_)
     if found.size > 1:
         raise InputError("One penalty per output was used; audit the outputs one at a time.")
     penalty = float(found.item())
@@ -648,7 +606,6 @@ def _room_for_kernel(size: int) -> None:
 READERS: dict[str, Reader] = {
     "Ridge": _ridge,
     "RidgeCV": _ridge,
-    "BayesianRidge": _ridge,
     "LinearRegression": _ridge,
     "RidgeClassifier": _ridge_classifier,
     "RidgeClassifierCV": _ridge_classifier,

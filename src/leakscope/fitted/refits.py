@@ -26,7 +26,6 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.fitted.machines import margins_of_classes
 from leakscope.laws.pair import Assumption
 from leakscope.single_fit.losses import label_log_odds
 
@@ -44,21 +43,14 @@ _THRESHOLDS = ("FixedThresholdClassifier", "TunedThresholdClassifierCV")
 _WITH_PENALTY = {
     "LinearRegression": "Ridge",
     "RidgeCV": "Ridge",
-    "BayesianRidge": "Ridge",
-    "LassoCV": "Lasso",
-    "ElasticNetCV": "ElasticNet",
     "RidgeClassifierCV": "RidgeClassifier",
     "LogisticRegressionCV": "LogisticRegression",
 }
 
 # Those whose penalty is C, its inverse.
-_INVERSE = (
-    "LogisticRegression", "LogisticRegressionCV", "LinearSVC", "LinearSVR", "SVC", "SVR", "NuSVR",
-)  # fmt: skip
+_INVERSE = ("LogisticRegression", "LogisticRegressionCV")
 # Decision values of several classes that are log-odds before a softmax.
-_WITH_LOG_ODDS = (
-    "LogisticRegression", "LinearDiscriminantAnalysis", "QuadraticDiscriminantAnalysis",
-)  # fmt: skip
+_WITH_LOG_ODDS = ("LogisticRegression",)
 
 # Refits of the whole on parts of the records; fewer of a search, which takes many fits each time.
 # With 12 and a move of 0.4 at most, 0.6% or fewer of the records that pass are off by more than 0.1
@@ -70,8 +62,6 @@ FIRST_REFITS, HARDLY = 4, 0.1
 
 # The log-odds of a chance of none or all are those of this one.
 LEAST_CHANCE = 1e-12
-# Of weights by distance: nearer to one a share is all of it, but for a distance that is rounding.
-ALL_OF_IT = 1e-6
 
 # A refit on all records gives the released scores again, up to this share of their spread.  Of a
 # solver that stops early by chance the nearest of so many refits is as near as the two furthest of
@@ -110,8 +100,6 @@ class Unwrapped:
         Whether a search chose its settings, and whether its answers are calibrated afterwards.
     assumptions
         What was taken for granted on the way.
-    trials
-        How many fits a search makes each time.
     frozen
         Whether the innermost estimator was fitted before what lies around it, which keeps it.
     layers
@@ -124,7 +112,6 @@ class Unwrapped:
     searched: bool
     calibrated: bool
     assumptions: tuple[Assumption, ...]
-    trials: int = 1
     frozen: bool = False
     layers: tuple[tuple[Any, Any], ...] = ()
 
@@ -132,7 +119,7 @@ class Unwrapped:
     def penalty_chosen(self) -> bool:
         """Whether the innermost estimator chooses its penalty itself."""
         own = [k for k in class_names(self.inner) if k in _WITH_PENALTY]
-        return any(k.endswith("CV") or k == "BayesianRidge" for k in own)
+        return any(k.endswith("CV") for k in own)
 
     @property
     def answers_otherwise(self) -> str | None:
@@ -161,12 +148,6 @@ class Unwrapped:
         ]
 
     @property
-    def merges_rare(self) -> bool:
-        """Whether a step has one column for all rare categories: a record may make one rare."""
-        names = ("min_frequency", "max_categories")
-        return any(getattr(part, name, None) is not None for part in self.parts for name in names)
-
-    @property
     def may_jump(self) -> bool:
         """Whether something is chosen: settings, features, or by a step that is not known here."""
         parts = self.parts
@@ -179,9 +160,7 @@ class Unwrapped:
         """What ``fit`` chooses among several settings, in words."""
         names = ["the settings that a search chose"] if self.searched else []
         if self.penalty_chosen:
-            evidence = "BayesianRidge" in class_names(self.inner)
-            by = "the evidence" if evidence else "cross-validation"
-            names.append(f"the penalty that {by} chose")
+            names.append("the penalty that cross-validation chose")
         return tuple(names)
 
     @property
@@ -232,7 +211,7 @@ def unwrapped(estimator: Any, X: Any) -> Unwrapped:
     """Take off pipelines, searches and calibration."""
     steps: list[Any] = []
     assumptions: list[Assumption] = []
-    searched, calibrated, trials, frozen = False, False, 1, False
+    searched, calibrated, frozen = False, False, False
     layers: list[tuple[Any, Any]] = []
     for _ in range(20):
         layers.append((estimator, X))
@@ -242,7 +221,6 @@ def unwrapped(estimator: Any, X: Any) -> Unwrapped:
         elif any(name in names for name in _SEARCHES):
             if not hasattr(estimator, "best_estimator_"):
                 raise InputError(f"This {names[0]} has no best_estimator_; fit it with refit=True.")
-            trials *= _trials(estimator)
             estimator, searched = estimator.best_estimator_, True
         elif "CalibratedClassifierCV" in names:
             frozen = frozen or estimator.cv == "prefit"
@@ -254,26 +232,10 @@ def unwrapped(estimator: Any, X: Any) -> Unwrapped:
         elif "OneVsRestClassifier" in names:
             estimator = _one_of_two(estimator)
         else:
-            trials *= _trials(estimator)
             notes = tuple(assumptions)
-            told = searched, calibrated, notes, trials, frozen, tuple(layers)
+            told = searched, calibrated, notes, frozen, tuple(layers)
             return Unwrapped(estimator, X, tuple(steps), *told)
     raise InputError("The estimator is wrapped more than twenty times; pass the inner one.")
-
-
-def _trials(estimator: Any) -> int:
-    """How many fits one ``fit`` makes: folds times settings, where these are searched for."""
-    try:
-        if hasattr(estimator, "cv_results_"):
-            return int(estimator.n_splits_ * len(estimator.cv_results_["params"]))
-        paths: Any = getattr(estimator, "coefs_paths_", None)
-        if isinstance(paths, dict):
-            # One entry for each class; folds by penalties.
-            paths = next(iter(paths.values()))
-        return 1 if paths is None else int(np.prod(np.shape(paths)[:2]))
-    except (AttributeError, LookupError, StopIteration, TypeError, ValueError):
-        # A file may say anything.
-        return 1
 
 
 def innermost(estimator: Any) -> Any:
@@ -410,9 +372,6 @@ def penalty_of(inner: Any) -> tuple[str, float] | None:
         return "C", float("inf") if str(getattr(inner, "penalty", "")) == "None" else float(value)
     if "LinearRegression" in names:
         return "alpha", 0.0
-    if "BayesianRidge" in names:
-        # Its precisions: of the coefficients over that of the noise.
-        return "alpha", float(inner.lambda_ / inner.alpha_)
     value = np.ravel(getattr(inner, "alpha_", getattr(inner, "alpha", np.nan)))
     return ("alpha", float(value[0])) if value.size == 1 and np.isfinite(value[0]) else None
 
@@ -433,8 +392,6 @@ def fresh_copy(inner: Any, *, penalty: float | None = None) -> Any:
         if other is not None:
             kept = ("fit_intercept", "class_weight", "positive", "tol", "max_iter")
             told = {name: value for name, value in fresh.get_params().items() if name in kept}
-            if other == "ElasticNet":
-                told["l1_ratio"] = inner.l1_ratio_
             fresh = getattr(linear_model, other)(**told)
         fresh.set_params(**{named[0]: penalty})
     return _from_a_start(fresh)
@@ -472,29 +429,10 @@ def fit_again(
     return fresh
 
 
-def _against_the_nearest(estimator: Any, X: Any, codes: Rows) -> FloatArray:
-    """The own class's margin against the other class that is nearest."""
-    found = margins_of_classes(estimator, X)[np.arange(len(codes)), codes]
-    found[np.arange(len(codes)), codes] = np.inf
-    return np.asarray(found.min(axis=1))
-
-
-def _share_of_neighbours(estimator: Any, chance: FloatArray) -> FloatArray:
-    """The own label's share of the neighbours less the others'; weighed, whether it has all."""
-    if estimator.weights == "distance":
-        return np.where(chance > 1.0 - ALL_OF_IT, 1.0, -1.0)
-    if callable(estimator.weights):
-        return np.asarray(2.0 * chance - 1.0)
-    k = estimator.n_neighbors
-    return np.asarray(2.0 * (np.rint(k * chance) / k) - 1.0)
-
-
 def score_records(estimator: Any, X: Any, y: Labels) -> FloatArray:
     """The score that the laws are about: own label's log-odds or margin, or the prediction."""
     if hasattr(estimator, "decision_function"):
         codes = np.searchsorted(estimator.classes_, y)
-        if "BaseSVC" in class_names(estimator):
-            return _against_the_nearest(estimator, X, codes)
         score = np.asarray(estimator.decision_function(X), dtype=np.float64)
         if score.ndim == 1:
             return np.asarray(np.where(codes == 1, score, -score))
@@ -503,14 +441,9 @@ def score_records(estimator: Any, X: Any, y: Labels) -> FloatArray:
         return np.asarray(score[np.arange(len(codes)), codes])
     if hasattr(estimator, "predict_proba"):
         codes = np.searchsorted(estimator.classes_, y)
-        if "_BaseNB" in class_names(estimator):
-            # A probability of one to the last digit has no log-odds; these have.
-            return np.asarray(label_log_odds(estimator.predict_joint_log_proba(X), codes))
         chance = np.asarray(estimator.predict_proba(X), dtype=np.float64)[
             np.arange(len(codes)), codes
         ]
-        if "KNeighborsClassifier" in class_names(estimator):
-            return _share_of_neighbours(estimator, chance)
         return np.asarray(special.logit(np.clip(chance, LEAST_CHANCE, 1.0 - LEAST_CHANCE)))
     if "_GeneralizedLinearRegressor" in class_names(estimator):
         # Before the link: Poisson, gamma and Tweedie regression answer with its exponential.
@@ -556,9 +489,6 @@ class WholeFit:
     seen: dict[tuple[float, bool], list[tuple[FloatArray, FloatArray]]] = field(
         default_factory=dict, repr=False
     )
-    # The seconds that each fit of the whole took by the clock: a search may have processes of its
-    # own, whose time is nobody's here.
-    took: list[float] = field(default_factory=list, repr=False)
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, weights: npt.ArrayLike | None = None) -> WholeFit:
@@ -615,10 +545,7 @@ class WholeFit:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                begin = time.perf_counter()
-                found = self._fitted_on(rows)
-                self.took.append(time.perf_counter() - begin)
-                return found
+                return self._fitted_on(rows)
         except InputError:
             raise
         except Exception as error:  # of the user's own steps: whatever they raise
@@ -806,21 +733,6 @@ class WholeFit:
         if number >= len(seen):
             seen.append((self.scores(rows), self.held(rows)))
         return seen[number]
-
-    def surer(self, share: float = 0.5) -> float:
-        """How many times as far all scores spread in one refit of the whole as in another.
-
-        One where refits cannot tell.
-        """
-        parts = parts_of(self.y, share, SEARCHES_AGAIN, Key(20262), classes=True)
-        if self.found.calibrated or any(map(self.lacks_a_class, parts)):
-            return 1.0
-        try:
-            seen = [self._again(share, k, rows, single=True) for k, rows in enumerate(parts)]
-        except InputError:
-            return 1.0
-        spreads = [float(np.std(scores)) for scores, _ in seen]
-        return max(spreads) / max(min(spreads), 1e-300)
 
 
 def fits_the_same(whole: WholeFit, at_most: float | None = None) -> bool:

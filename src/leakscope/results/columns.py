@@ -106,7 +106,6 @@ COLUMNS: dict[str, Column] = {
         Column("mean_with", "mean with", "means"),
         Column("variance_with", "variance with", "number"),
         Column("sd_with", "sd with", "number"),
-        Column("shift_error", "error of shift", "number"),
         Column("largest_share", "largest share", "number"),
         Column("joint_advantage", "all answers", "fraction"),
         Column("leverage", "leverage", "fraction"),

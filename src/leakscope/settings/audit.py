@@ -137,9 +137,7 @@ class AuditSettings(BaseModel):
 AUDIT_DEFAULTS = AuditSettings()
 
 
-ModelName = Literal[
-    "ridge", "linear", "logistic", "poisson", "kernel_ridge", "lasso", "elastic_net"
-]  # fmt: skip
+ModelName = Literal["ridge", "linear", "logistic", "poisson", "kernel_ridge"]
 ModelQuestion = Literal["pool", "population"]
 SecretPrior = Literal["imputed", "shares"]
 ModelObserves = Literal["log_odds", "prediction", "residual", "label", "probabilities"]
@@ -208,8 +206,7 @@ class ModelSettings(BaseModel):
     model: ModelChoice | None = setting(
         None,
         "Yours: an estimator or training function, module:Name, such as sklearn.svm:SVC; or a "
-        ".skops or .safetensors file; or ridge, linear, logistic, poisson, kernel_ridge, "
-        "lasso or elastic_net.",
+        ".skops or .safetensors file; or ridge, linear, logistic, poisson or kernel_ridge.",
         metavar="MODEL",
         unset="a stand-in, ridge or logistic",
     )

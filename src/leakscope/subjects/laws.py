@@ -300,17 +300,12 @@ class UnitLaws(ABC):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PairLaws(UnitLaws):
-    """Laws that come as one batch of pairs; ``with_noise`` builds them again with noise.
-
-    ``errors`` are how far shift and log sd without the unit are known, (U,) each, where they come
-    from a number of fits and are not computed.
-    """
+    """Laws that come as one batch of pairs; ``with_noise`` builds them again with noise."""
 
     member: Law
     nonmember: Law
     with_noise: Callable[[float], LawPair] | None = None
     sd_without: FloatArray | None = None
-    errors: tuple[FloatArray, FloatArray] | None = None
 
     def batches(self) -> Iterator[tuple[Rows, LawPair]]:
         """All units at once."""
@@ -327,7 +322,6 @@ class PairLaws(UnitLaws):
             member=self.member.take(units),
             nonmember=self.nonmember.take(units),
             sd_without=None if self.sd_without is None else self.sd_without[units],
-            errors=None if self.errors is None else self.own_errors(units),
             with_noise=None if again is None else lambda sd: again(sd).take(units),
         )
 
@@ -344,12 +338,6 @@ class PairLaws(UnitLaws):
             nonmember=pair.nonmember,
             with_noise=lambda more: again(float(np.hypot(sd, more))),
         )
-
-    def own_errors(self, units: Rows) -> tuple[FloatArray, FloatArray]:
-        """Those of the fits that the laws come from; zero if computed."""
-        if self.errors is None:
-            return super().own_errors(units)
-        return self.errors[0][units], self.errors[1][units]
 
     @property
     def takes_noise(self) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from leakscope import fitted
 from leakscope.errors import InputError
-from leakscope.fitted.paired import FEWEST_FITS, Described, PairedModel
+from leakscope.fitted.problem import FittedModel
 from leakscope.results.audit import AgainstAttacker
 from leakscope.settings.decide import ATTACKERS
 from leakscope.subjects.laws import summed_up
@@ -24,7 +24,7 @@ MOST_WORK, MOST_WORK_OF_CLASSES = 2e9, 2e6
 
 
 def against_attackers(
-    model: Described,
+    model: FittedModel,
     laws: fitted.FittedLaws,
     columns: Mapping[str, NDArray[Any]],
     noise: float = 0.0,
@@ -56,10 +56,7 @@ def against_attackers(
     return rows
 
 
-def _quick(model: Described) -> bool:
-    if isinstance(model, PairedModel):
-        quick = model.fits > FEWEST_FITS and model.family.corner is None
-        return quick or model.family.counted
+def _quick(model: FittedModel) -> bool:
     problem = model.problems[0]
     if problem.X is None:
         return problem.records**3 <= MOST_WORK

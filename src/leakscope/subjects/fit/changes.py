@@ -21,10 +21,8 @@ from leakscope._numerics.keys import as_key
 from leakscope.data.datasets import RecordId
 from leakscope.data.preparation import target_unit
 from leakscope.errors import InputError
-from leakscope.fitted.paired import PairedModel
 from leakscope.fitted.refits import (
     WholeFit,
-    class_names,
     fit_again,
     fresh_copy,
     inner_model,
@@ -43,7 +41,6 @@ from leakscope.subjects.pricing import (
     Folds,
     HeldOutScores,
     Terms,
-    Unavailable,
     commonest_share,
     folds_of,
     has_log_link,
@@ -62,10 +59,6 @@ FIRST_SHARE = 1e-3
 # One search may take so many products in all; where it does not get far, levels are found coarsely.
 MOST_WORK = 4e9
 FEW = 20
-# Of models that are fitted on many parts each time.
-FEW_PAIRED = 12
-# Decades of penalty, one level each, where one takes hundreds of fits.
-SLOW_DECADES = 3
 
 # Names of features in a sentence, and numbers of features that are tried at first.
 NAMED = 8
@@ -97,7 +90,6 @@ class AdvisedFit(Fit):
         ids: tuple[RecordId, ...],
         codes: Rows | None = None,
         features_left: tuple[str, ...] = (),
-        changed: bool = False,
     ) -> None:
         described = fitted.from_sklearn(estimator, design, labels, sample_weight=weights)
         super().__init__(
@@ -113,14 +105,12 @@ class AdvisedFit(Fit):
             feature_names=names,
         )
         self.audited, self.names, self.features_left = audited, names, features_left
-        self.whole, self.changed = whole, changed
+        self.whole = whole
         self.loss, self.task = self.described.loss, self.described.task
 
     @property
     def steps(self) -> int:
         """How many models a search may audit, by the products that the laws of one take."""
-        if isinstance(self.described, PairedModel):
-            return FEW_PAIRED
         classes = len(getattr(self.estimator, "classes_", ())) if self.loss == "softmax" else 1
         work = float(len(self.y)) * float(self.X.shape[1] * max(1, classes)) ** 2
         return int(np.clip(MOST_WORK / work, 8, 200))
@@ -135,8 +125,6 @@ class AdvisedFit(Fit):
             question=self.settings["question"],
             fraction=self.settings["fraction"],
             observes=observes,
-            # Each try by one fit, trusted where refits allow: hundreds of fits each take minutes.
-            held=self.changed,
         )
 
     # The same fitted again.
@@ -174,20 +162,10 @@ class AdvisedFit(Fit):
             ids=ids,
             codes=codes,
             features_left=() if columns is None else names,
-            changed=True,
         )
-
-    @property
-    def slow(self) -> bool:
-        """Whether the laws of each level take hundreds of fits."""
-        return isinstance(self.described, PairedModel) and self.described.family.corner is not None
 
     def keep(self, units: Rows) -> AdvisedFit:
         """The model fitted on some of its records or groups."""
-        if self.slow:
-            raise Unavailable(
-                "which records to drop is not searched for: each try would take hundreds of fits."
-            )
         return self.again(units=np.sort(units))
 
     def _rows_of(self, units: Rows | None) -> Rows | None:
@@ -202,16 +180,15 @@ class AdvisedFit(Fit):
         penalty = penalty_of(self.estimator)
         if penalty is not None:
             yield self._more_penalty(*penalty)
-        size = None if self.slow else self._importance()
+        size = self._importance()
         if size is not None and len(size) > 1:
             yield self._fewer_features(np.argsort(-size, kind="stable"))
 
     def _more_penalty(self, knob: str, own: float) -> Change:
         inverse, has_one = knob == "C", 0.0 < own < np.inf
         start = own if has_one else self._first_level(inverse=inverse)
-        per_decade = 1 if self.slow else PER_DECADE
-        factor = 10.0 ** (-1.0 / per_decade if inverse else 1.0 / per_decade)
-        steps = range(1, (SLOW_DECADES if self.slow else per_decade * DECADES) + 1)
+        factor = 10.0 ** (-1.0 / PER_DECADE if inverse else 1.0 / PER_DECADE)
+        steps = range(1, PER_DECADE * DECADES + 1)
         first = own if has_one else _digits(start, up=not inverse)
         levels = [first, *(_digits(start * factor**step, up=not inverse) for step in steps)]
         # Where an audit takes long, a quarter of a step is near enough.
@@ -219,7 +196,7 @@ class AdvisedFit(Fit):
 
         def between(low: float, high: float) -> float | None:
             middle = _digits(float(np.sqrt(low * high)), up=not inverse)
-            done = self.slow or middle in (low, high) or max(low, high) <= near * min(low, high)
+            done = middle in (low, high) or max(low, high) <= near * min(low, high)
             return None if done else middle
 
         kind = type(self.estimator).__name__
@@ -243,7 +220,7 @@ class AdvisedFit(Fit):
             at=lambda level: self if has_one and level == own else self.again(penalty=level),
             words=words,
             between=between,
-            beyond=0 if self.slow else PER_DECADE,
+            beyond=PER_DECADE,
             told=told,
         )
 
@@ -326,7 +303,7 @@ class AdvisedFit(Fit):
 
     def _scores(self, estimator: Any, design: FloatArray) -> FloatArray:
         if self.task == "classification":
-            return _of_classes(estimator, design)
+            return np.asarray(estimator.decision_function(design), dtype=np.float64)
         found = np.asarray(estimator.predict(design), dtype=np.float64).reshape(design.shape[0])
         return np.log(found) if has_log_link(self.loss) else found
 
@@ -446,17 +423,6 @@ class AdvisedFit(Fit):
             sd_ratio=over_all.sd_ratio,
             agrees=agrees,
         )
-
-
-def _of_classes(estimator: Any, design: FloatArray) -> FloatArray:
-    """(n,) of two classes the score of the second, (n, C) of several all."""
-    if hasattr(estimator, "decision_function"):
-        return np.asarray(estimator.decision_function(design), dtype=np.float64)
-    if "KNeighborsClassifier" in class_names(estimator):
-        found = 2.0 * np.asarray(estimator.predict_proba(design), dtype=np.float64) - 1.0
-        return found[:, 1] if found.shape[1] == 2 else found
-    found = np.asarray(estimator.predict_joint_log_proba(design), dtype=np.float64)
-    return np.asarray(found[:, 1] - found[:, 0]) if found.shape[1] == 2 else found
 
 
 def advised(audited: Fit) -> AdvisedFit:

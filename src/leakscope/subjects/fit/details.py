@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.results.audit import AgainstAttacker, Details, Explanation, FitFacts, SecretAttribute
@@ -52,9 +50,7 @@ class FitDetails(Details):
     """Remedies that were worked out, facts about the fit, and why the most exposed are.
 
     ``answer_noise`` is the least sd of noise on each answer that leaves nobody exposed, ``models``
-    how many were trained, and ``one_threshold`` what one threshold for everybody achieves;
-    ``corner`` says on what the scores of members may lie exactly, ``few_valued`` whether the laws
-    are of few values, whose chances the run's arrays hold.
+    how many were trained, and ``one_threshold`` what one threshold for everybody achieves.
     """
 
     answer_noise: Number = None
@@ -63,8 +59,6 @@ class FitDetails(Details):
     explanations: list[FitExplanation] = Field(default_factory=list)  # type: ignore[assignment]
     attackers: list[AgainstAttacker] = Field(default_factory=list)
     models: int | None = None
-    corner: Literal["margin", "tube"] | None = None
-    few_valued: bool = False
     fit: FitFacts | None = None
     one_threshold: dict[str, Number] = Field(default_factory=dict)
     secret: SecretAttribute | None = None

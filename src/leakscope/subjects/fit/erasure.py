@@ -6,7 +6,7 @@ import copy
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.fitted.erasure import EXPLAINED, Erased, both_published, erased
 from leakscope.fitted.from_sklearn import stops_at
-from leakscope.fitted.paired import Described
 from leakscope.fitted.problem import FittedModel
 from leakscope.fitted.refits import (
     SAME,
@@ -42,10 +41,6 @@ NUMBERS = (
     "effect", "left", "trace", "distance", "gradient_rest", "gradient_all", "penalty_factor",
     "penalty_kept",
 )  # fmt: skip
-WITHHELD = (
-    "The exposure of those who stay is not compared: the audit's numbers come from fits of the "
-    "whole model on parts of the records. Audit the model after the erasure, and compare."
-)
 # Records that are told of as more exposed, and by how much they are at least.
 TOLD, RISE = 5, 0.005
 
@@ -54,8 +49,7 @@ def erased_fit(fit: Fit, units: NDArray[np.intp], after: Any | None) -> ErasedMo
     """The exact fit without some records, or groups with all of theirs, or ``after`` beside it."""
     codes = fit.described.codes
     if codes is None:
-        found = _without_rows(fit, units, after)
-        return replace(found, notes=(*found.notes, *(WITHHELD,) * fit.of_the_whole))
+        return _without_rows(fit, units, after)
     found = _without_rows(fit, np.flatnonzero(np.isin(codes, units)), after)
     if found.lacking is None:
         return found
@@ -71,8 +65,7 @@ def _without_rows(fit: Fit, rows: NDArray[np.intp], after: Any | None) -> Erased
     if fit.whole.lacks_a_class(left):
         raise InputError("A whole class would leave with these records; train another model.")
     exact = _exact(fit, left)
-    # Laws of fits of the whole are not those of one fit, before and after.
-    stay = {} if fit.of_the_whole else _who_stays(fit, left, exact)
+    stay = _who_stays(fit, left, exact)
     if after is None:
         told = {**stay, **_both(fit, rows, exact)}
         return ErasedModel(exact, made=True, found="erased", lacking=rows, told=told)
@@ -122,16 +115,14 @@ def _exact(fit: Fit, left: NDArray[np.intp]) -> Any:
     return fresh
 
 
-def _has_equation(described: Described) -> TypeGuard[FittedModel]:
+def _has_equation(described: FittedModel) -> bool:
     """Whether its coefficients are the optimum of a smooth problem over features."""
-    return isinstance(described, FittedModel) and described.problems[0].X is not None
+    return described.problems[0].X is not None
 
 
 def _described(estimator: Any, X: Any, y: Any, weights: Any) -> FittedModel:
     """The problem as it is at these coefficients, the optimum or not."""
-    found = fitted.from_sklearn(estimator, X, y, sample_weight=weights, at_optimum=False)
-    assert isinstance(found, FittedModel)
-    return found
+    return fitted.from_sklearn(estimator, X, y, sample_weight=weights, at_optimum=False)
 
 
 def _set_coefficients(inner: Any, found: Sequence[FloatArray]) -> None:

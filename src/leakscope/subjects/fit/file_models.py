@@ -18,7 +18,6 @@ from leakscope.data.models import ModelFile, read_model
 from leakscope.data.sources import raw_features
 from leakscope.errors import InputError
 from leakscope.fitted.heads import described_by, head_of_arrays
-from leakscope.fitted.paired import Described
 from leakscope.fitted.problem import FittedModel, NoLawsError, NotOptimalError
 from leakscope.fitted.refits import class_names, innermost
 from leakscope.results.audit import ExaminedModel
@@ -43,7 +42,7 @@ class FileFit:
     estimator: Any
     X: Any
     y: NDArray[Any]
-    described: Described
+    described: FittedModel
     examined: ExaminedModel
     steps: tuple[str, ...]
 
@@ -85,7 +84,7 @@ def fitted_here(estimator: Any, X: Any, y: Any, weights: Any = None) -> Any:
         ) from error
 
 
-def described_as(origin: str, model: Any, X: Any, y: Any, weights: Any = None) -> Described:
+def described_as(origin: str, model: Any, X: Any, y: Any, weights: Any = None) -> FittedModel:
     """The problem that an estimator solved; one that was fitted here and is no optimum has none."""
     try:
         return fitted.from_sklearn(model, X, y, sample_weight=weights)
@@ -239,7 +238,7 @@ def _origin(file: ModelFile) -> str:
     return FITTED_BY_YOU if is_fitted(file.estimator) else FITTED_HERE
 
 
-def _examined(file: ModelFile, estimator: Any, described: Described) -> ExaminedModel:
+def _examined(file: ModelFile, estimator: Any, described: FittedModel) -> ExaminedModel:
     origin = _origin(file)
     if file.sha256 is not None:
         origin = f"{origin} ({file.path.name})"

@@ -15,12 +15,11 @@ from leakscope import fitted, kernels
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import Dataset
 from leakscope.errors import InputError
-from leakscope.fitted.paired import Described, PairedModel
+from leakscope.fitted.problem import FittedModel
 from leakscope.kernels.formulas import median_length_scale
 from leakscope.results.audit import ExaminedModel
 from leakscope.settings.audit import PENALTIES, ModelName, ModelSettings
 from leakscope.single_fit.leave_one_out import one_step_out
-from leakscope.subjects.laws import rounded_up
 from leakscope.subjects.pricing import Folds, HeldOutScores, ReleasedError
 
 SCORES = {"logistic": "accuracy", "poisson": "D²"}
@@ -30,8 +29,6 @@ TYPES = {
     "logistic": "LogisticRegression",
     "poisson": "PoissonRegressor",
     "kernel_ridge": "KernelRidge",
-    "lasso": "Lasso",
-    "elastic_net": "ElasticNet",
 }
 
 # Newton's steps settle at every penalty, but invert a Hessian; above so many coefficients L-BFGS.
@@ -77,7 +74,7 @@ class NamedFit:
         )
 
     @cached_property
-    def described(self) -> Described:
+    def described(self) -> FittedModel:
         """The convex problem that it solved."""
         return fitted.from_sklearn(self.estimator, self.X, self.y).in_groups(self.codes)
 
@@ -99,27 +96,21 @@ class NamedFit:
         return 1.0 - found.error / _priced(self.described, guess).error
 
 
-def held_out(model: Described) -> ReleasedError:
+def held_out(model: FittedModel) -> ReleasedError:
     """The loss, and the share of right classes, of answers about records that were left out.
 
     By leave-one-out from the one fit (`single_fit.leave_one_out.one_step_out`), so that a penalty
-    is priced by one factorisation instead of a fit for each fold; of paired fits by their answers
-    without the record.  Where groups leave, all of a group's records are left out at once: its
-    other records would tell of each.
+    is priced by one factorisation instead of a fit for each fold.  Where groups leave, all of a
+    group's records are left out at once: its other records would tell of each.
     """
-    if isinstance(model, PairedModel):
-        return _priced(model, model.pairs(0.5).without)
     if model.codes is not None:
         return _priced(model, one_step_out(model.joint, model.codes)[None])
     return _priced(model, one_step_out(model.problems[0])[None])
 
 
-def _priced(model: Described, scores: FloatArray) -> ReleasedError:
-    targets, whole = model.targets, Folds(np.zeros(scores.shape[:2], dtype=np.intp), 1)
-    if isinstance(model, PairedModel) and model.task == "classification":
-        # Scores of the own label, as if that were the second of two.
-        targets = np.ones(model.records)
-    return HeldOutScores(scores, targets, model.loss, model.task, whole).released()
+def _priced(model: FittedModel, scores: FloatArray) -> ReleasedError:
+    whole = Folds(np.zeros(scores.shape[:2], dtype=np.intp), 1)
+    return HeldOutScores(scores, model.targets, model.loss, model.task, whole).released()
 
 
 def named_fit(
@@ -147,9 +138,7 @@ def named_fit(
     if name != "linear":
         key = "C" if name == "logistic" else "alpha"
         chosen = f"{key} as given"
-        if given is None and name in ("lasso", "elastic_net"):
-            given, chosen = _by_folds(name, X, y), f"{key} by five folds"
-        elif given is None:
+        if given is None:
             given = _by_leave_one_out(name, key, X, y, parameters, codes)
             chosen = f"{key} by leave-one-{'out' if codes is None else 'group-out'}"
         parameters = {key: float(given), **parameters}
@@ -235,11 +224,6 @@ def _estimator(name: ModelName, parameters: dict[str, float], coefficients: int)
 
         # scikit-learn and leakscope call this kernel by the same name.
         return KernelRidge(kernel=kernels.rbf().describe()["name"], **parameters)
-    if name in ("lasso", "elastic_net"):
-        from sklearn.linear_model import ElasticNet, Lasso
-
-        settled = {"tol": 1e-7, "max_iter": 100_000}
-        return (Lasso if name == "lasso" else ElasticNet)(**parameters, **settled)
     if name == "poisson":
         from sklearn.linear_model import PoissonRegressor
 
@@ -264,15 +248,6 @@ def _settled(estimator: Any, X: FloatArray, y: NDArray[Any]) -> Any:
 
 def _fitted(name: ModelName, parameters: dict[str, float], X: FloatArray, y: NDArray[Any]) -> Any:
     return _settled(_estimator(name, parameters, _coefficients(name, X, y)), X, y)
-
-
-def _by_folds(name: ModelName, X: FloatArray, y: NDArray[Any]) -> float:
-    """The penalty along the path whose answers about left-out folds have the least loss."""
-    from sklearn.linear_model import ElasticNetCV, LassoCV
-
-    search = LassoCV(cv=5) if name == "lasso" else ElasticNetCV(cv=5)
-    # To as many digits as folds know it; up, so that the model is no larger than the best one.
-    return rounded_up(float(_settled(search, X, y).alpha_), 2)
 
 
 def _by_leave_one_out(

@@ -21,7 +21,6 @@ from leakscope.data.columns import listed
 from leakscope.data.datasets import Dataset, subgroup_label
 from leakscope.errors import InputError
 from leakscope.fitted.fitted_laws import FittedLaws, smooth
-from leakscope.fitted.paired import PairedModel
 from leakscope.fitted.problem import FittedModel
 from leakscope.fitted.refits import inner_model
 from leakscope.fitted.secret import (
@@ -186,11 +185,6 @@ def secret_column(fit: Fit) -> SecretColumn:
         raise InputError("--secret is about single records; leave out --group.")
     if fit.settings["observes"] == "label":
         raise InputError("--secret takes attackers who see numbers; leave out --observes label.")
-    if isinstance(model, PairedModel):
-        raise InputError(
-            f"--secret takes models whose fit is smooth in the records, and {model.name} is not; "
-            "take --model ridge or --model logistic."
-        )
     if model.problems[0].X is None:
         raise InputError(
             f"--secret takes models with a coefficient for each column, and {model.name} has a "

@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from leakscope import fitted, measures
-from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import as_key
 from leakscope._numerics.memory import format_bytes, require_memory
-from leakscope.data.arrays import read_arrays
 from leakscope.data.datasets import Dataset, RecordId
 from leakscope.data.doubts import array_doubts, doubts, two_classes
 from leakscope.data.files import told_as
 from leakscope.data.models import ModelFile, read_model
 from leakscope.data.preparation import prepare, target_unit
 from leakscope.errors import InputError
-from leakscope.fitted.fitted_laws import few_valued
 from leakscope.fitted.from_sklearn import no_laws
 from leakscope.fitted.heads import described_by, measured, solves_convex
-from leakscope.fitted.margins import Corner
-from leakscope.fitted.neighbours import on_top
-from leakscope.fitted.paired import Described, PairedModel
-from leakscope.fitted.paired_laws import reasons
 from leakscope.fitted.people import neighbours_of
 from leakscope.fitted.problem import FittedModel, NoLawsError
-from leakscope.fitted.refits import WholeFit, fresh_copy, penalty_of
+from leakscope.fitted.refits import WholeFit
 from leakscope.fitted.shadow import ProblemFits, shadows_of
-from leakscope.laws.distributions import Discrete, Normal, NormalMixture
-from leakscope.laws.pair import LawPair, Provenance
+from leakscope.laws.distributions import Normal
 from leakscope.results.audit import (
     EXPOSED_ABOVE,
     AgainstAttacker,
@@ -103,7 +95,6 @@ from leakscope.subjects.subject import (
     Wanted,
     normal_laws,
     shared_answers,
-    stored_provenance,
 )
 from leakscope.subjects.words import (
     examined_sentence,
@@ -133,9 +124,8 @@ ASKED_OF_FIT = (
 # With fewer shadow models, a standard deviation is not known to a fifth.
 LEAST_MODELS = 20
 
-# So many times as far all log-odds may spread in one half as in another; and where what is learned
-# beside the coefficients moves more of the scores than this, so many numbers must be trusted.
-MOST_SURER, MOST_MOVED_SHARE, LEAST_TRUSTED = 1.5, 0.25, 0.5
+# Laws of one fit answer where they are confirmed for at least this share of the records.
+LEAST_CONFIRMED = 0.5
 
 # Of a ridge audit with its run directory, of one core; measured with 20,000 and 60,000 records.
 SECONDS_PER_RECORD = 115e-6
@@ -169,7 +159,7 @@ class Fit(Subject):
         X: Any,
         y: Any,
         *,
-        described: Described,
+        described: FittedModel,
         examined: ExaminedModel,
         ids: tuple[RecordId, ...],
         dataset: DatasetEntry,
@@ -188,23 +178,14 @@ class Fit(Subject):
         self.feature_names, self.warnings, self.by = feature_names, warnings, by or {}
         self.whole: Any = (
             ProblemFits(described)
-            if estimator is None and isinstance(described, FittedModel)
+            if estimator is None
             else described.whole or WholeFit.of(estimator, X, y, sample_weight)
         )
-        # What the laws are got from: where what it learns moves with the records, the whole paired.
-        self.lawful: Described = described
-        # Whether that is so, here or in the audit that this is opened again from.
-        self.of_the_whole = False
-        self._set_basis()
         self.fitted_laws: fitted.FittedLaws | None = None
         # Without noise, where they had to be looked at before they were asked for.
         self._plain_laws: fitted.FittedLaws | None = None
         # Of a file: its features as they were read.
         self.read = read
-
-    def _set_basis(self) -> None:
-        if isinstance(self.lawful, PairedModel) and not self.lawful.family.counted:
-            self.basis = "measured"
 
     # How it comes about.
 
@@ -265,63 +246,33 @@ class Fit(Subject):
         return subject
 
     def _require_laws_that_hold(self, asked: Asked, stage: Stages) -> None:
-        """Pass on what learns so much beside its coefficients that no laws of fits are its own.
+        """Pass on a model whose laws of one fit are not confirmed for half of its records.
 
-        A search may make a classifier surer in one half of the records than in another, so that
-        its log-odds cluster by what was chosen; a step that sees the labels may change with one
-        record.  Models of halves are the whole, each with its own level and scale taken off.
+        Its steps, or what a search chooses, change with the records.  Models of halves learn all
+        of it again, but for what is frozen.
         """
+        whole = self.described.whole
         usual = all(
             getattr(asked.chosen, name) == getattr(MODEL_DEFAULTS, name) for name in ASKED_OF_FIT
         )
-        described = self.described
-        if isinstance(described, PairedModel) and usual:
-            # Only fits of parts show whether a search stays with one kind of model, and whether a
-            # feature is constant there but for rounding.
-            with stage("laws"):
-                try:
-                    self._plain_laws = self._laws_of_fit()
-                except NoLawsError as error:
-                    raise PassedOnError(f"the laws of one fit do not hold: {error}") from error
-            if not self._plain_laws.trusted.any():
-                raise PassedOnError(
-                    "the laws of one fit do not hold: no record passed the checks by refits and "
-                    "fits on random parts."
-                )
+        if whole is None or not usual or asked.sample_weight is not None or whole.found.frozen:
             return
-        if not isinstance(described, FittedModel) or described.whole is None:
-            return
-        if not usual or asked.sample_weight is not None or described.whole.found.frozen:
-            # Models of halves would keep what is frozen as it was fitted on all.
-            return
-        whole, learned = described.whole, ", ".join(described.whole.learned)
-        chosen = " and ".join(whole.found.choices)
         if whole.found.calibrated:
             raise PassedOnError(
                 "the laws of one fit do not hold: the map that calibrates its answers is learned "
                 "from the records too."
             )
-        if whole.chosen and described.loss in ("logistic", "softmax"):
-            surer = whole.surer()
-            if surer > MOST_SURER:
-                raise PassedOnError(
-                    "the laws of one fit do not hold: what is chosen from the records "
-                    f"({chosen}) makes the model up to {surer:.1f} times as sure of its "
-                    f"answers in one half of them as in another.{_with_choice_held(described)}"
-                )
         with stage("laws"):
-            found = self._laws_of_fit()
-            try:
-                self._require_numbers(found)
-            except InputError as error:
-                raise PassedOnError(f"no laws follow from this one fit: {error}") from error
-        if found.moved_share > MOST_MOVED_SHARE and float(found.trusted.mean()) < LEAST_TRUSTED:
+            laws = self._laws_of_fit()
+        confirmed_share = float(laws.trusted.mean())
+        # What could not be fitted again on a part is not refuted, and halves could not be either.
+        if laws.looked.any() and confirmed_share < LEAST_CONFIRMED:
             raise PassedOnError(
-                "the laws of one fit do not hold: what is learned beside the coefficients "
-                f"({learned}) moves {100 * found.moved_share:.0f}% of the scores from one half of "
-                f"the records to another.{_with_choice_held(described)}"
+                "the laws of one fit do not hold: with what is learned beside the coefficients "
+                f"({', '.join(whole.learned)}) refits confirm them for "
+                f"{100 * confirmed_share:.0f}% of the {self.unit}s."
             )
-        self._plain_laws = found
+        self._plain_laws = laws
 
     @classmethod
     def _of(cls, asked: Asked, stage: Stages) -> Fit:
@@ -523,8 +474,6 @@ class Fit(Subject):
         if chosen.file is not None and read_model(chosen.file).sha256 != told_digest:
             raise InputError(f"{chosen.file} is not the model that was audited; it has changed.")
         found = cls._named(read, prepared, chosen, usual, Asked(chosen=chosen).own)
-        paired = audit.details.models is not None
-        found.of_the_whole = paired and isinstance(found.described, FittedModel)
         # What was asked is stored as it was resolved.
         found.settings |= {
             "question": audit.question, "fraction": audit.fraction, "observes": audit.observes,
@@ -570,10 +519,6 @@ class Fit(Subject):
             found = (self._plain_laws or self._laws_of_fit()).noised(self.noise)
             self._require_numbers(found)
         self.fitted_laws = found
-        self.lawful = found.described or self.described
-        paired = isinstance(self.lawful, PairedModel)
-        self.of_the_whole = paired and isinstance(self.described, FittedModel)
-        self._set_basis()
         return laws_of_fit(found)
 
     def _laws_of_fit(self) -> fitted.FittedLaws:
@@ -582,17 +527,14 @@ class Fit(Subject):
             question=self.settings["question"],
             fraction=self.settings["fraction"],
             observes=self.settings["observes"],
-            # What a secret column gives away is worked out from the coefficients.
-            held=self.settings.get("secret") is not None,
         )
 
     def _require_numbers(self, laws: fitted.FittedLaws) -> None:
         """Refuse laws that are not numbers: a fit at the edge of float64."""
         good = np.isfinite(laws.member_mean) & np.isfinite(laws.nonmember_mean)
         good &= np.isfinite(laws.member_sd) & np.isfinite(laws.nonmember_sd)
-        # Of a spread below 1e-160 the square is none; few values may be one alone.
-        if laws.atoms is None:
-            good &= (laws.member_sd**2 > 0.0) & (laws.nonmember_sd**2 > 0.0)
+        # Of a spread below 1e-160 the square is none.
+        good &= (laws.member_sd**2 > 0.0) & (laws.nonmember_sd**2 > 0.0)
         if laws.question != "known_others" and not good.all():
             raise InputError(
                 f"the scores of {np.count_nonzero(~good)} of {len(self.ids)} {self.unit}s have no "
@@ -611,7 +553,7 @@ class Fit(Subject):
             penalties = penalty_sweep(self.named, found) if swept and self.named else []
             needed = noise_for(laws, MEASURES["advantage"], EXPOSED_ABOVE)
             answer_noise = float(np.hypot(self.noise, needed)) if needed else None
-            attackers = against_attackers(self.lawful, found, columns, self.noise)
+            attackers = against_attackers(self.described, found, columns, self.noise)
         order = np.lexsort((-columns["kl"], -columns["advantage"]))
         exposed = bool((columns["advantage"] >= EXPOSED_ABOVE).any())
         details = FitDetails(
@@ -620,14 +562,8 @@ class Fit(Subject):
             penalties=sorted(penalties, key=lambda entry: entry.factor),
             attackers=attackers,
             explanations=self._explained(found, order[:explain_first].tolist()),
-            fit=fit_facts(self.lawful, found),
+            fit=fit_facts(self.described, found),
             one_threshold=one_threshold_of(found),
-            # Of laws that are counted no model is trained.
-            models=found.diagnostics.rounds
-            if isinstance(self.lawful, PairedModel) and found.atoms is None
-            else None,
-            corner=None if found.corner is None else _corner_of(found),
-            few_valued=found.atoms is not None,
         )
         if self.settings.get("secret") is None:
             return details, {}
@@ -650,11 +586,7 @@ class Fit(Subject):
         """Why the records in these rows are exposed, given in the order of their rank."""
         if not rows:
             return []
-        model = self.lawful
-        if isinstance(model, PairedModel):
-            near = reasons(model, laws, rows)
-        else:
-            near = neighbours_of(model, rows, fraction=laws.fraction)
+        near = neighbours_of(self.described, rows, fraction=laws.fraction)
         moved = laws.shift_in_sd
         return [
             FitExplanation(
@@ -708,8 +640,6 @@ class Fit(Subject):
         drawn = as_key(seed).child(count).generator().standard_normal(found.scores.shape)
         added = self.noise if people is None else self.noise * people.lengths
         scores = found.scores + added * drawn
-        if observes == "label" and isinstance(self.described, PairedModel):
-            scores = on_top(scores, self.described.targets).astype(np.float64)
         return shared_answers(scores, found.trained_on, units, how, count)
 
     def erased(
@@ -727,13 +657,9 @@ class Fit(Subject):
     @classmethod
     def answer(cls, audit: Audit, *, threshold: float, ids: bool) -> tuple[str, ...]:
         """Which model, how exposed the most exposed are, and how many pass with what to do."""
-        fits = audit.details.models
-        origin = f"{audit.model.origin}; {fits} fits of parts, each asked with and without a record"
         secret = audit.details.secret
         return (
-            examined_sentence(audit, method="laws of one fit")
-            if fits is None
-            else examined_sentence(audit, origin),
+            examined_sentence(audit, method="laws of one fit"),
             most_exposed_sentence(audit, ids=ids),
             _remedy(audit, threshold),
             *(() if secret is None else (secret_sentence(secret, ids=ids),)),
@@ -747,18 +673,6 @@ class Fit(Subject):
     @classmethod
     def doubt(cls, audit: Audit) -> tuple[str, str]:
         """One neighbour carries too much, what else was learned moves it, or nobody looked."""
-        if audit.details.few_valued:
-            return (
-                "not trusted: equally near records have different labels there, so that who is "
-                "counted is chance, or refits of the whole answer otherwise",
-                "use more neighbours, or verify them with shadow models (leakscope verify)",
-            )
-        if audit.details.models is not None:
-            return (
-                "not trusted: refits with and without them, or with others like them, disagree, or "
-                "their answers repeat or cluster, so they have no normal law",
-                "use a larger penalty, or verify them with shadow models (leakscope verify)",
-            )
         return (
             "not trusted: a few other records cause much of the variation there, or what the model "
             "learns besides its coefficients depends on it, or it was not checked",
@@ -819,32 +733,13 @@ class Fit(Subject):
     @classmethod
     def stored_laws(cls, audit: Audit) -> PairLaws:
         """Normal laws of the score; other answers have laws that the table does not hold."""
-        if audit.details.few_valued:
-            told = stored_provenance(audit)
-            pairs = _pairs_of_pieces(audit, told)
-            plain = pairs(0.0)
-            return PairLaws(
-                trust=audit.trust,
-                provenance=told,
-                member=plain.member,
-                nonmember=plain.nonmember,
-                with_noise=pairs if audit.observes != "label" else None,
-                sd_without=audit.table.of("sd_without"),
-            )
         if audit.observes in ("label", "probabilities"):
             raise LawsNotStoredError("the laws of such answers are not in the result; audit again.")
-        found, fits = normal_laws(audit), audit.details.models
-        if audit.details.corner is not None:
-            pairs = _pairs_of_pieces(audit, found.provenance)
-            plain = pairs(0.0)
-            found = replace(found, member=plain.member, nonmember=plain.nonmember, with_noise=pairs)
+        found = normal_laws(audit)
         if audit.unit == "group":
             # With noise on each answer another sum of a group's answers is best.
             return replace(found, with_noise=None)
-        if fits is None or "shift_error" not in audit.table:
-            return found
-        log_sd = np.full(found.units, 1.0 / np.sqrt(2.0 * (fits - 1)))
-        return replace(found, errors=(audit.table.of("shift_error"), log_sd))
+        return found
 
     @classmethod
     def remedies(cls, audit: Audit) -> list[dict[str, str]]:
@@ -879,7 +774,7 @@ class Fit(Subject):
         network, process = "needs a two-layer network", "needs a Gaussian process"
         found = {"weights": network, "retrained": process, "query": process}
         found["canaries"] = "a fit without noise has no epsilon"
-        if audit.model.holds_records or audit.details.models is not None:
+        if audit.model.holds_records:
             found["secret"] = "needs a linear, ridge, logistic or Poisson model"
         return found
 
@@ -907,26 +802,6 @@ def _require_no_decay(asked: Asked) -> None:
 def _own_scaling(settings: AuditSettings) -> Scaling:
     """A model of the user's own scales what it wants scaled, unless that is asked for."""
     return settings.scaling if "scaling" in settings.model_fields_set else "none"
-
-
-def _with_choice_held(model: FittedModel) -> str:
-    """What to audit for laws of one fit and advice on the penalty, where this is chosen."""
-    whole = model.whole
-    named = penalty_of(whole.found.inner) if whole is not None and whole.chosen else None
-    if whole is None or named is None or not 0.0 < named[1] < np.inf:
-        return ""
-    held = fresh_copy(whole.found.inner, penalty=named[1])
-    if whole.found.steps:
-        # What they learn may move the scores all the same.
-        rest = model.with_whole(whole.changed(held, whole.found.design))
-        try:
-            moved = fitted.laws_of(rest, held=True).moved_share
-        except InputError:
-            return ""
-        if moved > MOST_MOVED_SHARE:
-            return ""
-    told = f"{type(held).__name__}, {named[0]}={named[1]:.4g}"
-    return f" With the choice held ({told}) it has them, and `advise` can search its penalty."
 
 
 def _not_needed(training: TrainingSettings) -> tuple[str, ...]:
@@ -1033,12 +908,7 @@ def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:
             "sd_without": found.nonmember_sd,
             "mean_with": found.member_mean,
             "sd_with": found.member_sd,
-            **({} if found.errors is None else {"shift_error": found.errors[0]}),
-            **(
-                {"largest_share": found.largest_share}
-                if found.errors is None and found.atoms is None
-                else {}
-            ),
+            "largest_share": found.largest_share,
         },
         arrays={
             "member_mean": found.member_mean,
@@ -1047,64 +917,12 @@ def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:
             "nonmember_sd": found.nonmember_sd,
             **refits,
             **weights,
-            **_pieces(found),
         },
         member=pair.member,
         nonmember=pair.nonmember,
         with_noise=(lambda sd: found.law_pair(answer_noise=sd)) if takes_noise else None,
-        sd_without=_scale(found) if takes_noise else None,
-        errors=found.errors,
+        sd_without=found.nonmember_sd if takes_noise else None,
     )
-
-
-def _scale(found: fitted.FittedLaws) -> FloatArray:
-    """How far an answer varies; where that is nothing, how far the record moves it."""
-    if found.atoms is None:
-        return found.nonmember_sd
-    return np.maximum(found.nonmember_sd, np.abs(found.shift))
-
-
-def _corner_of(found: fitted.FittedLaws) -> Literal["margin", "tube"]:
-    return "margin" if found.observes == "scores" else "tube"
-
-
-# The pieces of a law beside a corner, one row a record, in the order of `NormalMixture`, and those
-# of a law of few values, in the order of `Discrete`.
-_PIECES = {"corner": ("chance", "mean", "sd"), "atoms": ("value", "chance")}
-
-
-def _names(kind: str) -> list[str]:
-    return [f"{kind}_{name}_{side}" for side in ("with", "without") for name in _PIECES[kind]]
-
-
-def _pieces(found: fitted.FittedLaws) -> dict[str, NDArray[Any]]:
-    """Of both laws beside a corner, or of few values, as arrays by name."""
-    if found.corner is not None:
-        laws = found.corner.member, found.corner.nonmember
-        pieces = [each for law in laws for each in (law.weights, law.means, law.sigmas)]
-        return dict(zip(_names("corner"), pieces, strict=True))
-    if found.atoms is not None:
-        pieces = [each for law in found.atoms for each in (law.values, law.probabilities)]
-        return dict(zip(_names("atoms"), pieces, strict=True))
-    return {}
-
-
-def _pairs_of_pieces(audit: Audit, told: Provenance) -> Callable[[float], LawPair]:
-    """Pairs of scores with a corner, or of few values, by the noise, as the run directory has."""
-    names = _names("corner" if audit.details.corner is not None else "atoms")
-    place = None if audit.directory is None else audit.directory / "arrays.npz"
-    held = read_arrays(place, ("order", *names)) if place is not None and place.exists() else {}
-    if not all(name in held and len(held[name]) == audit.units for name in ("order", *names)):
-        raise LawsNotStoredError("the laws of such scores are not in the result; audit again.")
-    ranked = [np.asarray(held[name], dtype=np.float64)[held["order"]] for name in names]
-    # The pieces are without the noise that the audit was asked for.
-    own = float(audit.settings.get("answer_noise") or 0.0)
-    if audit.details.corner is None:
-        atoms = Discrete(*ranked[:2]), Discrete(*ranked[2:])
-        return lambda noise: few_valued(*atoms, float(np.hypot(noise, own)), told)
-    nothing = np.zeros(audit.units)
-    corner = Corner(nothing, nothing, NormalMixture(*ranked[:3]), NormalMixture(*ranked[3:]))
-    return lambda noise: corner.pair(float(np.hypot(noise, own)), told)
 
 
 def arrays_as_dataset(asked: Asked) -> Dataset:
@@ -1164,19 +982,14 @@ def none_fitted(dataset: Dataset) -> str | None:
     return None
 
 
-def fit_facts(model: Described, laws: fitted.FittedLaws) -> FitFacts:
+def fit_facts(model: FittedModel, laws: fitted.FittedLaws) -> FitFacts:
     """The number of parameters, and the score of a record in the training set and out of it."""
     found = [laws.member_mean, laws.member_sd, laws.nonmember_mean, laws.nonmember_sd]
     if laws.people is not None:
         found = laws.people.of_rows()
     sides = found[:2], found[2:]
     score, values = "R²", list[float]()
-    if laws.atoms is not None:
-        # Of several classes another label may win with less than half of the neighbours.
-        score = "accuracy"
-        if laws.observes == "label":
-            values = [float(laws.member_mean.mean()), float(laws.nonmember_mean.mean())]
-    elif laws.observes in SCORES_OF_LABEL:
+    if laws.observes in SCORES_OF_LABEL:
         score = "accuracy"
         values = [float(special.ndtr(mean / sd).mean()) for mean, sd in sides]
     elif laws.observes == "prediction" and model.loss == "square":
@@ -1207,11 +1020,9 @@ def _remedy(audit: Audit, threshold: float) -> str:
     usual = threshold == EXPOSED_ABOVE
     option = told.option if usual else None
     exposed = int(np.count_nonzero(audit.advantage >= threshold))
-    more_of = "more neighbours" if told.few_valued else "a larger penalty"
     if audit.untrusted == audit.units:
         return (
-            f"{passing} {more_of.capitalize()} may help; leakscope verify RUN measures them as "
-            "they are."
+            f"{passing} A larger penalty may help; leakscope verify RUN measures them as they are."
         )
     if not exposed:
         return passing
@@ -1228,8 +1039,7 @@ def _remedy(audit: Audit, threshold: float) -> str:
     if not ways:
         digits_too = "" if audit.observes == "label" else ", or fewer digits in an answer"
         join = " or" if audit.observes == "label" else ","
-        fewer = "more neighbours" if told.few_valued else "fewer features"
-        return f"{passing} What helps: {fewer}{join} more records{digits_too}."
+        return f"{passing} What helps: fewer features{join} more records{digits_too}."
     more = ""
     if option is not None and not helps and option.exposed < exposed:
         more = (
