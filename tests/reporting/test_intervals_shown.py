@@ -45,8 +45,8 @@ def test_the_notebook_and_the_report_have_the_same(forest):
     assert short.headings == (
         "record",
         "advantage",
-        "TPR at 1% FPR",
-        "TPR at 0.1% FPR",
+        "TPR at 1%",
+        "TPR at 0.1%",
         "trusted",
     )
     first = forest.records[0]

@@ -11,7 +11,7 @@ import pytest
 from runs import HOSTILE, SHOWN, example_run, hostile_run
 
 from leakscope.cli import main
-from leakscope.reporting.writing import write_report
+from leakscope.reporting import report
 from leakscope.results.reader import read_run
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -33,7 +33,7 @@ def browser() -> Iterator[Any]:
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("reports")
     runs = {"digits": example_run(folder, "digits"), "hostile": hostile_run(folder)}
-    return {name: write_report(read_run(run)) for name, run in runs.items()}
+    return {name: report(read_run(run)) for name, run in runs.items()}
 
 
 def opened(browser: Any, path: Path, width: int = 1280) -> tuple[Any, list[str]]:
@@ -69,15 +69,15 @@ def test_charts_are_drawn_and_the_page_fits(browser, reports, width):
 def test_the_table_of_attackers_stays_on_the_page(browser, tmp_path):
     """Its sentences did not wrap: at 1,100 px the numbers were cut."""
     assert main(["audit", "--example", "diabetes", "--run-dir", str(tmp_path / "run")]) == 0
-    report = write_report(read_run(tmp_path / "run"))
+    written = report(read_run(tmp_path / "run"))
     wide = "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).length"
     for width in (1280, 1100):
-        page, _ = opened(browser, report, width)
+        page, _ = opened(browser, written, width)
         assert "knows all other records" in page.locator("main").inner_text()
         assert page.eval_on_selector_all(".scroll", wide) == 0
         page.close()
     # On a telephone a wide table scrolls by itself, and the page does not.
-    page, _ = opened(browser, report, 400)
+    page, _ = opened(browser, written, 400)
     assert page.evaluate("document.documentElement.scrollWidth") == 400
     page.close()
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import warnings as python_warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -21,10 +19,8 @@ from leakscope.data.files import REMEDY
 from leakscope.data.person_columns import person_columns_of, require_no_person
 from leakscope.data.table_datasets import from_frame
 from leakscope.errors import IN_PYTHON, OF_TABLES, InputError, in_python, told_in_python
-from leakscope.laws.pair import LawPair
-from leakscope.measures.pair_measures import tpr_at_fpr
-from leakscope.results.audit import EXPOSED_ABOVE, FPRS, Audit
-from leakscope.results.columns import OWN, OWN_NAME, Table, trust_columns
+from leakscope.results.audit import EXPOSED_ABOVE, Audit
+from leakscope.results.columns import Table, trust_columns
 from leakscope.settings.audit import (
     AUDIT_DEFAULTS,
     MODEL_DEFAULTS,
@@ -35,12 +31,10 @@ from leakscope.settings.audit import (
     TrainingSettings,
 )
 from leakscope.settings.data import DATA_DEFAULTS, Missing
-from leakscope.settings.measure import MEASURE_DEFAULTS
 from leakscope.settings.setting import described, validated
 from leakscope.subjects.arrays import ids_given, mixed_names, require_whole
 from leakscope.subjects.fit.file_models import classifies
 from leakscope.subjects.fit.subject import arrays_as_dataset, none_fitted
-from leakscope.subjects.laws import Measure, own_measure
 from leakscope.subjects.subgroups import exposure_by
 from leakscope.subjects.subject import (
     Asked,
@@ -63,9 +57,6 @@ PROCESS_OPTIONS = (
     "inducing",
     "error",
 )
-
-# Of every interval that an audit has.
-CONFIDENCE = MEASURE_DEFAULTS.confidence
 
 
 def audit(
@@ -97,9 +88,6 @@ def audit(
     record_ids: Sequence[Any] | None = None,
     groups: Sequence[Any] | None = None,
     seed: int | None = None,
-    fpr: float | Sequence[float] = (),
-    confidence: float = CONFIDENCE,
-    measures: Mapping[str, Callable[[LawPair], Any]] | None = None,
     explain: int = 0,
     settings: AuditSettings | None = None,
     chosen: ModelSettings | None = None,
@@ -190,13 +178,6 @@ def audit(
         together, and the result has one entry per group, under that value.
     seed
         Of the halves and seeds of a training, and of the folds that choose a penalty.
-    fpr
-        False-positive rates beside 1% and 0.1%: the TPR at each is a column of its own.
-    confidence
-        Of the intervals of a training; they are of 95%, and any other is refused.
-    measures
-        Functions of a :class:`leakscope.laws.LawPair` by name: columns ``own_NAME`` of the table,
-        which report and gate have too.
     explain
         How many of the most exposed records to explain (``explanations`` of the result).
     settings, chosen, training
@@ -289,7 +270,6 @@ def audit(
         else beside("chosen", chosen or MODEL_DEFAULTS, asked_of_model),
         training=beside("training", training or TRAINING_DEFAULTS, how),
         on_progress=on_progress,
-        measures=_own_measures(measures or {}, fpr, confidence),
     )
     if settings is not None:
         return examined(asked, on_stage=on_stage)
@@ -298,33 +278,6 @@ def audit(
         found = examined(asked, explain=explain, on_stage=on_stage)
     for sentence in found.warnings:
         python_warnings.warn(in_python(sentence, names), stacklevel=2)
-    return found
-
-
-def _own_measures(
-    given: Mapping[str, Callable[[LawPair], Any]], fpr: float | Sequence[float], confidence: float
-) -> dict[str, Measure]:
-    """Measures beside those of every audit, by column."""
-    if confidence != CONFIDENCE:
-        raise InputError(
-            f"confidence: an audit's intervals are of {CONFIDENCE:.0%}; leave it out, or take "
-            "leakscope.fitted.few_models, which has others."
-        )
-    found: dict[str, Measure] = {}
-    for level in [fpr] if isinstance(fpr, float | int) else fpr:
-        if not 0.0 < level < 1.0:
-            raise InputError(f"fpr must lie between 0 and 1, but it is {level}.")
-        if level not in FPRS:
-            written = f"{Decimal(repr(float(level))):f}".replace(".", "_")
-            name = f"tpr_at_fpr_{written}"
-            found[f"{OWN}{name}"] = own_measure(name, partial(tpr_at_fpr, fpr=level))
-    for name, measure in given.items():
-        if not OWN_NAME.fullmatch(f"{OWN}{name}") or not callable(measure):
-            raise InputError(
-                "measures must be functions by names of small letters, digits and _, but one is "
-                f"{name!r}."
-            )
-        found[f"{OWN}{name}"] = own_measure(name, measure)
     return found
 
 
@@ -504,7 +457,7 @@ def _examined(asked: Asked, stage: Stages, explain: int | None) -> Audit:
     if explain is None:
         told = "explain" in asked.settings.model_fields_set
         explain = asked.settings.explain if told or subject.explained_unasked else 0
-    return audit_subject(subject, stage, explain=explain, own=asked.measures)
+    return audit_subject(subject, stage, explain=explain)
 
 
 def _named(asked: Asked) -> tuple[Asked, tuple[str, ...]]:
@@ -533,20 +486,14 @@ def audit_subject(
     stage: Stages | None = None,
     *,
     explain: int = 0,
-    own: Mapping[str, Measure] | None = None,
 ) -> Audit:
-    """Every unit's laws, measured, ranked and told; ``own`` are measures of the user's."""
+    """Every unit's laws, measured, ranked and told."""
     from leakscope import __version__
 
     stage = stage or Stages()
-    laws = replace(subject.laws(stage), own=own or {})
+    laws = subject.laws(stage)
     with stage("measure"):
         measured = laws.measures()
-        ends = {
-            f"{name}_{end}": values
-            for name in (laws.own if "advantage_low" in laws.columns else ())
-            for end, values in zip(("low", "high"), laws.ends(name), strict=True)
-        }
     if laws.provenance.question == "unspecified":
         raise InputError(
             f"{subject.words} does not say which attacker its numbers are about (their question)."
@@ -555,7 +502,6 @@ def audit_subject(
     ids = _ids(subject)
     known = {
         **measured,
-        **ends,
         **laws.columns,
         **trust_columns(laws.trust),
         **more,

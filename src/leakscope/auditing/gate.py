@@ -18,7 +18,6 @@ from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.results.audit import FPRS, Audit
-from leakscope.results.columns import OWN
 from leakscope.results.shown import are
 from leakscope.settings.decide import Thresholds
 
@@ -146,8 +145,7 @@ def judged(audit: Audit, above: dict[str, float]) -> tuple[list[str], list[str]]
     exceeded, unknown = list[str](), list[str]()
     known = audit.known
     for name, limit in above.items():
-        own = f"{OWN}{name}"
-        column = own if own in audit.table else COLUMN.get(name, name)
+        column = COLUMN.get(name, name)
         words = WORDS.get(name, name)
         if column not in audit.table:
             unknown.append(f"the audit gives no {words}.")

@@ -106,7 +106,7 @@ def advise(
     """
     wanted = _target(target_advantage, target_tpr, fpr, target_ppv, prior, target_epsilon, delta)
     if html is not None:
-        from leakscope.reporting.writing import require_report_path
+        from leakscope.reporting.pages import require_report_path
 
         require_report_path(html)
     from leakscope.advising import advise as advise_on

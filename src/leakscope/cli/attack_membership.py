@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakscope.cli.attack_pages import NETWORK, PictureFile, TrainingData, attack_and_show
+from leakscope.cli.attack_pages import NETWORK, TrainingData, attack_and_show
 from leakscope.cli.options import JsonPath, Options, with_options
 from leakscope.cli.output import fraction, table, wrapped
-from leakscope.errors import InputError
 from leakscope.settings.attack import MembershipSettings, PoolAttackSettings
 
 if TYPE_CHECKING:
@@ -62,7 +61,6 @@ def membership(
         ),
     ] = None,
     data: TrainingData = None,
-    picture: PictureFile = None,
     json_path: JsonPath = None,
 ) -> None:
     """Which of these queries was a model trained on?  From its answers alone.
@@ -72,8 +70,6 @@ def membership(
     a network is: its answers have the size of the margin at every training record and are far
     smaller elsewhere.
     """
-    if picture is not None and pool is not None:
-        raise InputError("--picture is for attacks on networks; leave it out with --pool.")
     from leakscope.attacking import attack_membership
 
     attack_and_show(
@@ -83,7 +79,6 @@ def membership(
         ),
         _page,
         json_path,
-        picture,
     )
 
 

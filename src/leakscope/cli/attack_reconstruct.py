@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakscope.cli.attack_pages import NETWORK, PictureFile, TrainingData, attack_and_show
+from leakscope.cli.attack_pages import NETWORK, TrainingData, attack_and_show
 from leakscope.cli.options import JsonPath, Options, with_options
 from leakscope.cli.output import table, wrapped
 from leakscope.errors import InputError
@@ -39,7 +39,6 @@ def reconstruct(
     ] = None,
     fit: FitReconstructSettings,
     data: TrainingData = None,
-    picture: PictureFile = None,
     json_path: JsonPath = None,
 ) -> None:
     """Reconstruct training records from a trained model.
@@ -60,8 +59,6 @@ def reconstruct(
         lambda: attack_reconstruct(model, known=known, settings=fit, data=data, **dict(settings)),
         _shown,
         json_path,
-        picture,
-        data,
     )
 
 

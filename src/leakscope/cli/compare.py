@@ -74,7 +74,7 @@ def compare(
     if top < 0:
         raise InputError(f"--top must be zero or more, but it is {top}.")
     if html is not None:
-        from leakscope.reporting.writing import require_report_path
+        from leakscope.reporting.pages import require_report_path
 
         require_report_path(html)
     from leakscope.comparing import compare as compare_runs

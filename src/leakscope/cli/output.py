@@ -42,7 +42,6 @@ OUTPUTS = {
     "output": "--output",
     "sacro": "--sacro",
     "save": "--save",
-    "picture": "--picture",
     "run_dir": "--run-dir",
     "keep": "--keep",
 }

@@ -293,7 +293,7 @@ def network(
 def _require_page(html: Path | None) -> None:
     """Refuse, before any work is done, a file that no page can go to."""
     if html is not None:
-        from leakscope.reporting.writing import require_report_path
+        from leakscope.reporting.pages import require_report_path
 
         require_report_path(html)
 

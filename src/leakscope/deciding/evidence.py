@@ -26,7 +26,7 @@ from leakscope.results.decision import RunEntry
 from leakscope.results.document import ResultDocument
 from leakscope.results.erasure import Erasure
 from leakscope.results.measurement import CanaryMeasurement, Measurement, ModelsMeasurement
-from leakscope.results.reader import Run, digest_of_result, is_sealed, read_run, result_of
+from leakscope.results.reader import Run, digest_of_result, has_digest, read_run, result_of
 from leakscope.results.verification import Verification
 
 Evident = ResultDocument | Run | str | Path
@@ -208,7 +208,7 @@ def _read(run: Evident, place: int, versions: dict[str, str]) -> list[Given]:
         path = Path(run)
         if not is_folder(path):
             found_here = result_of(path)
-            return [Given(path.name, found_here, digest_of_result(path), is_sealed(path))]
+            return [Given(path.name, found_here, digest_of_result(path), has_digest(path))]
         run = read_run(path)
     versions.update(run.versions)
     name = run.directory.name

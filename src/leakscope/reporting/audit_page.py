@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakscope.data.files import reason
 from leakscope.data.preparation import about_empty
@@ -29,7 +28,7 @@ from leakscope.reporting.pages import (
     words_used,
 )
 from leakscope.results.audit import Audit
-from leakscope.results.columns import by_ends, column_named, shown_columns
+from leakscope.results.columns import COLUMNS, by_ends, shown_columns
 from leakscope.results.document import ResultDocument
 from leakscope.results.reader import Run
 from leakscope.results.reconciliation import doubt_left, reconciled, was_retrained
@@ -178,28 +177,27 @@ def _question(audit: Audit) -> str:
 def _facts(audit: Audit) -> list[tuple[str, str]]:
     """A few numbers for the eye; none counts who is exposed where the level is assumed."""
     totals, about = audit.totals, audit.dataset
-    found = [
-        (f"{audit.unit}s", f"{totals.units:,}"),
-        ("features", f"{about.features:,}"),
-        ("largest advantage", fraction(totals.largest.get("advantage"))),
-        ("median advantage", number(totals.median_advantage)),
-    ]
+    largest: dict[str, str] = {}
     if "advantage_low" in audit.table:
-        ends = [fraction(_most(audit.table.of(f"advantage_{end}"))) for end in ("low", "high")]
-        found[2] = ("largest advantage, at least and at most", " to ".join(ends))
-    for name, words in (("tpr_at_fpr_0_01", "1%"), ("tpr_at_fpr_0_001", "0.1%")):
-        if name in totals.largest and "advantage_low" not in audit.table:
-            found.append((f"largest TPR at {words} FPR", fraction(totals.largest[name])))
+        ends = [np.nanmax(audit.table.of(f"advantage_{end}")) for end in ("low", "high")]
+        largest["largest advantage, at least and at most"] = " to ".join(map(fraction, ends))
+    else:
+        largest["largest advantage"] = fraction(totals.largest.get("advantage"))
+        for name, words in (("tpr_at_fpr_0_01", "1%"), ("tpr_at_fpr_0_001", "0.1%")):
+            if name in totals.largest:
+                largest[f"largest TPR at {words} FPR"] = fraction(totals.largest[name])
+    facts = {
+        f"{audit.unit}s": f"{totals.units:,}",
+        "features": f"{about.features:,}",
+        **largest,
+        "median advantage": number(totals.median_advantage),
+    }
     if audit.about.ranked_by == "kl":
-        found.append(("largest KL, nats", number(totals.largest.get("kl"))))
+        facts["largest KL, nats"] = number(totals.largest.get("kl"))
     if audit.basis != "assumed" and totals.exposed is not None:
-        found.append((f"{audit.exposed_above:g} or more", f"{totals.exposed:,}"))
-    found.append(("not trusted", f"{totals.untrusted:,}"))
-    return found
-
-
-def _most(values: NDArray[np.float64]) -> float:
-    return float(np.nanmax(values))
+        facts[f"{audit.exposed_above:g} or more"] = f"{totals.exposed:,}"
+    facts["not trusted"] = f"{totals.untrusted:,}"
+    return list(facts.items())
 
 
 # The table of records.
@@ -208,24 +206,20 @@ def _most(values: NDArray[np.float64]) -> float:
 def table_columns(audit: Audit) -> list[PageColumn]:
     """The columns of the page's table, in order: those of the kind that this audit has."""
     found = [PageColumn("rank", "rank", "rank"), PageColumn("id", audit.unit, "text", "")]
-    own = [column.name for column in shown_columns(audit.about.page, audit.table)]
+    shown = shown_columns(audit.about.page, audit.table)
     if audit.unit == "group":
-        own = ["size", *own]
-    for place, name in enumerate(own):
-        column = column_named(name)
-        assert column is not None
-        narrow = place < NARROW or column.form == "flag"
-        classes = " ".join(
-            [*(["n"] if column.form != "flag" else []), *([] if narrow else ["wide"])]
-        )
-        form = "range" if column.upper else FORMS[column.form]
-        heading = column.heading
+        shown = [COLUMNS["size"], *shown]
+    for place, column in enumerate(shown):
+        name, flag = column.name, column.form == "flag"
+        wide = place >= NARROW and not flag
+        classes = " ".join(filter(None, ("" if flag else "n", "wide" if wide else "")))
         if by_ends(name) and f"{name}_low" in audit.table:
-            words = f"{heading}, {audit.about.interval_words}"
+            words = f"{column.heading}, {audit.about.interval_words}"
             found.append(PageColumn(f"{name}_low", words, "between", classes, f"{name}_high"))
             continue
-        if name.endswith("_low") and not column.upper:
-            heading = audit.about.interval_words
+        interval = name.endswith("_low") and not column.upper
+        heading = audit.about.interval_words if interval else column.heading
+        form = "range" if column.upper else FORMS[column.form]
         found.append(PageColumn(name, heading, form, classes, column.upper or ""))
         if name == "trusted":
             found.append(PageColumn("check", "check", "text", "wide"))
@@ -278,16 +272,11 @@ def _charts(run: Run, audit: Audit) -> dict[str, Any]:
     """Descriptions by name: the histograms and ROCs that the run holds."""
     arrays = run.arrays((*charts.ROC_ARRAYS, *charts.HISTOGRAM_ARRAYS))
     drawn: dict[str, Any] = {}
-    shown = {column.name for column in shown_columns(("advantage", "kl"), audit.table)}
-    for column, name, title in (
-        ("advantage", "advantage", "advantage"),
-        ("kl", "log10_kl", "log10 of KL"),
-    ):
-        if column not in shown:
-            continue
-        edges, counts = (arrays.get(f"histogram_{name}_{part}") for part in ("edges", "counts"))
-        if edges is not None and counts is not None:
-            drawn[f"histogram_{name}"] = charts.histogram(edges, counts, title)
+    for column in shown_columns(("advantage", "kl"), audit.table):
+        kl = column.name == "kl"
+        chart = charts.audit_histogram(arrays, "kl" if kl else "advantage")
+        if chart is not None:
+            drawn["histogram_log10_kl" if kl else "histogram_advantage"] = chart
     if all(name in arrays for name in charts.ROC_ARRAYS):
         for name, logarithmic in (("roc_linear", False), ("roc_log", True)):
             drawn[name] = charts.roc(arrays, audit.units, logarithmic=logarithmic)

@@ -14,14 +14,16 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from pydantic import BaseModel
 
-from leakscope.errors import required
+from leakscope.data.files import require_new_file
+from leakscope.errors import InputError, required
 from leakscope.results.columns import COLUMNS, text_with_ends
 from leakscope.results.decision import NOT_STATED
+from leakscope.results.document import write_private
 from leakscope.results.shown import certain
 
 # Unicode's bidirectional controls: an id must not turn itself, or the sentence it stands in, round.
@@ -76,14 +78,7 @@ LONGEST_TITLE = 60
 
 
 def short_name(name: str) -> str:
-    """A model's name for a title: of steps the last, and the beginning of what is long.
-
-    Examples
-    --------
-    >>> from leakscope.reporting.pages import short_name
-    >>> short_name("StandardScaler → SelectKBest → PCA → PolynomialFeatures → Ridge(alpha=1)")
-    '… → Ridge(alpha=1)'
-    """
+    """A model's name for a title: of steps the last, and the beginning of what is long."""
     if len(name) <= LONGEST_TITLE:
         return name
     last = f"… → {name.rpartition(' → ')[2]}" if " → " in name else name
@@ -91,22 +86,17 @@ def short_name(name: str) -> str:
 
 
 def without_folders(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with the names of files and without the folders that they are in.
+    """The same with the names of files and without the folders that they are in."""
 
-    Examples
-    --------
-    >>> from leakscope.reporting.pages import without_folders
-    >>> without_folders({"model": "/data/mine.skops", "seed": 0})
-    {'model': 'mine.skops', 'seed': 0}
-    """
-    return {
-        name: PureWindowsPath(value).name if isinstance(value, str) and _path(value) else value
-        for name, value in values.items()
-    }
+    def shown(value: Any) -> Any:
+        if isinstance(value, str) and any(p(value).is_absolute() for p in _PATHS):
+            return PureWindowsPath(value).name
+        return value
+
+    return {name: shown(value) for name, value in values.items()}
 
 
-def _path(text: str) -> bool:
-    return PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute()
+_PATHS = (PurePosixPath, PureWindowsPath)
 
 
 def words_used(texts: Iterable[str]) -> list[tuple[str, str]]:
@@ -123,26 +113,12 @@ def words_used(texts: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def in_order(text: str) -> str:
-    """Text without the signs that turn the direction of what follows; U+FFFD in their places.
-
-    Examples
-    --------
-    >>> from leakscope.reporting.pages import in_order
-    >>> in_order("\\u202eevil") == "\\ufffdevil"
-    True
-    """
+    """Text without the signs that turn the direction of what follows; U+FFFD in their places."""
     return text.translate(TURNING)
 
 
 def shown_id(record_id: int | str) -> str:
-    """An id as text that reads as it is written, cut where it is very long.
-
-    Examples
-    --------
-    >>> from leakscope.reporting.pages import shown_id
-    >>> shown_id(7), len(shown_id("x" * 1000))
-    ('7', 120)
-    """
+    """An id as text that reads as it is written, cut where it is very long."""
     text = in_order(str(record_id))
     return text if len(text) <= LONGEST_ID else text[: LONGEST_ID - 1] + "…"
 
@@ -166,6 +142,20 @@ def rendered(
     )
     # A lone surrogate in an id cannot be written as UTF-8.
     return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def require_report_path(path: Path) -> None:
+    """Refuse, before any work is done, a name that is no page or cannot be written."""
+    if path.suffix.lower() not in {".html", ".htm"}:
+        raise InputError(f"{path} does not end in .html; a report is an HTML file.")
+    require_new_file(path, "a report needs a file name")
+
+
+def write_page(path: str | Path, page: str) -> Path:
+    """Write a page, mode 0600, whole or not at all; where it was written."""
+    require_report_path(Path(path))
+    write_private(Path(path), page)
+    return Path(path)
 
 
 def part(name: str) -> str:
@@ -236,12 +226,6 @@ def chart_library() -> str:
     """Vega, Vega-Lite and vega-embed in one script, in a scope of their own.
 
     An installed package carries them (setup.py); a bare checkout takes them from vl-convert.
-
-    Examples
-    --------
-    >>> from leakscope.reporting.pages import chart_library
-    >>> "vegaEmbed" in chart_library(), "</script" in chart_library()
-    (True, False)
     """
     packed = resources.files("leakscope.reporting").joinpath("templates", "vega.js.gz")
     if packed.is_file():

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.errors import InputError
 from leakscope.results.audit import ExaminedModel
-from leakscope.results.document import DatasetEntry, Number, ResultDocument
+from leakscope.results.document import DatasetEntry, Entry, Number, ResultDocument
 from leakscope.results.shown import Short, digits
 from leakscope.settings.advise import TARGET_DELTA, TARGET_FPR
 
@@ -109,16 +109,8 @@ class Target(BaseModel):
         return bool(worst <= self.value)
 
 
-class AdvicePoint(BaseModel):
-    """One setting on the way: the worst and the median unit's measure, and the error there.
-
-    Examples
-    --------
-    >>> from leakscope.results.advice import AdvicePoint
-    >>> AdvicePoint(setting={"output_sd": 0.5}, worst=0.2, median=0.01, error=float("inf")).error
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class AdvicePoint(Entry):
+    """One setting on the way: the worst and the median unit's measure, and the error there."""
 
     setting: dict[str, Number]
     worst: Number
@@ -126,7 +118,7 @@ class AdvicePoint(BaseModel):
     error: Number
 
 
-class AdviceCheck(BaseModel):
+class AdviceCheck(Entry):
     """What shadow models of the changed model show of its worst record.
 
     Attributes
@@ -141,16 +133,7 @@ class AdviceCheck(BaseModel):
     agrees
         Whether observed and expected are within three standard errors; None where they are, and
         the standard error is so large beside the target that this says nothing.
-
-    Examples
-    --------
-    >>> from leakscope.results.advice import AdviceCheck
-    >>> AdviceCheck(models=200, promised=0.2, expected=0.21, observed=0.22, stderr=0.04,
-    ...             shift_ratio=1.0, sd_ratio=1.0, agrees=True).agrees
-    True
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     models: int
     promised: Number
@@ -190,7 +173,7 @@ def _ratio(value: float | None) -> str:
     return "?" if value is None else f"{value:.2f}"
 
 
-class AdviceOption(BaseModel):
+class AdviceOption(Entry):
     """One way to meet the target, or the best that this way can do.
 
     Attributes
@@ -243,8 +226,6 @@ class AdviceOption(BaseModel):
     >>> best.meets, best.worst <= 0.1
     (True, True)
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     setting: dict[str, Number]
@@ -371,14 +352,7 @@ class Advice(ResultDocument):
 
 
 def setting_text(setting: dict[str, float | None]) -> str:
-    """A setting on one line.
-
-    Examples
-    --------
-    >>> from leakscope.results.advice import setting_text
-    >>> setting_text({"dropped": 12, "output_sd": 0.25})
-    'dropped 12, output sd 0.25'
-    """
+    """A setting on one line."""
     return ", ".join(
         f"{name.replace('_', ' ')} {value:.4g}"
         for name, value in setting.items()

@@ -1,18 +1,18 @@
-"""The result files of ``leakscope attack``: query, influence, reconstruct and membership."""
+"""The result files of ``leakscope attack``: query, reconstruct and membership."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from leakscope.results.audit import ExaminedModel
-from leakscope.results.document import DatasetEntry, Number, ResultDocument
+from leakscope.results.document import DatasetEntry, Entry, Number, ResultDocument
 from leakscope.results.shown import Short, digits
 from leakscope.settings.attack import QUERY_DEFAULTS
 
 
-class Applicability(BaseModel):
+class Applicability(Entry):
     """Whether Theorem 4.2 covers the network and its training set; null where it cannot be told.
 
     Attributes
@@ -26,14 +26,7 @@ class Applicability(BaseModel):
         What the proof used, and whether the paper's own constants would do.
     statement
         The same in words.
-
-    Examples
-    --------
-    >>> from leakscope.results.attacks import Applicability
-    >>> Applicability(covered=None, kkt_residual=None, bounds=None, statement="not known").covered
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     covered: bool | None
     kkt_residual: Number
@@ -42,14 +35,7 @@ class Applicability(BaseModel):
 
 
 class MembershipAttack(ResultDocument):
-    """The result of ``leakscope attack membership``.
-
-    Examples
-    --------
-    >>> from leakscope.results import MembershipAttack
-    >>> MembershipAttack.model_fields["kind"].default
-    'attack_membership'
-    """
+    """The result of ``leakscope attack membership``."""
 
     kind: Literal["attack_membership"] = "attack_membership"
     network: AttackedNetwork
@@ -65,7 +51,7 @@ class MembershipAttack(ResultDocument):
     verdict: str
 
 
-class MembershipTest(BaseModel):
+class MembershipTest(Entry):
     """One threshold for all queries, at a false-positive rate.
 
     Attributes
@@ -76,15 +62,7 @@ class MembershipTest(BaseModel):
         The share of members whose score does, by theirs.
     called
         How many queries are called members.
-
-    Examples
-    --------
-    >>> from leakscope.results.attacks import MembershipTest
-    >>> MembershipTest(fpr=0.01, threshold=2.1, tpr=0.2, called=7).called
-    7
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     fpr: float
     threshold: float
@@ -108,12 +86,6 @@ class ModelMembershipAttack(ResultDocument):
         Whether the query's laws are.
     auc, tests
         What the laws promise over these queries, and the thresholds.
-
-    Examples
-    --------
-    >>> from leakscope.results import ModelMembershipAttack
-    >>> ModelMembershipAttack.model_fields["kind"].default
-    'attack_membership_model'
     """
 
     kind: Literal["attack_membership_model"] = "attack_membership_model"
@@ -156,12 +128,6 @@ class FitReconstructAttack(ResultDocument):
         as a solver's tolerance (of the mean loss).
     kappa, rero_bound
         With noise: the chance of a guess without the model, and the largest with it.
-
-    Examples
-    --------
-    >>> from leakscope.results import FitReconstructAttack
-    >>> FitReconstructAttack.model_fields["kind"].default
-    'attack_reconstruct_model'
     """
 
     kind: Literal["attack_reconstruct_model"] = "attack_reconstruct_model"
@@ -214,20 +180,11 @@ class FitReconstructAttack(ResultDocument):
         return f"Reconstruction from {self.model.name}"
 
 
-class FoundQuery(BaseModel):
+class FoundQuery(Entry):
     """One of the best queries: how near it is to which record.
 
     ``features`` is the query itself, in the file's units; null in an older result.
-
-    Examples
-    --------
-    >>> from leakscope.results.attacks import FoundQuery
-    >>> FoundQuery(features=[0.5], nearest_record="a", distance=0.1, relative_distance=0.02,
-    ...            cosine=0.999, prediction_kl=1.2).nearest_record
-    'a'
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     nearest_record: int | str
     distance: Number
@@ -237,19 +194,11 @@ class FoundQuery(BaseModel):
     features: list[Number] | None = None
 
 
-class QueryStart(BaseModel):
+class QueryStart(Entry):
     """Where one start ended: its KL, as a share of that at the record, and what it recovered.
 
     Of a search for the mean distance ``kl`` is null, and ``mean_distance`` is what was reached.
-
-    Examples
-    --------
-    >>> from leakscope.results.attacks import QueryStart
-    >>> QueryStart(kl=1.0, ratio=0.5, recovered=[]).ratio
-    0.5
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kl: Number
     ratio: Number
@@ -262,12 +211,6 @@ class QueryAttack(ResultDocument):
 
     ``kl`` and ``kl_at_record`` are of the query that was found, whatever it was to make large
     (``objective``); ``ratio`` is that objective there over that at the record.
-
-    Examples
-    --------
-    >>> from leakscope.results import QueryAttack
-    >>> QueryAttack.model_fields["kind"].default
-    'attack_query'
     """
 
     kind: Literal["attack_query"] = "attack_query"
@@ -291,17 +234,8 @@ class QueryAttack(ResultDocument):
     verdict: str
 
 
-class ReconstructedRecord(BaseModel):
-    """A place where a training record may be, and which theorem says so.
-
-    Examples
-    --------
-    >>> from leakscope.results.attacks import ReconstructedRecord
-    >>> ReconstructedRecord(x=1.5, label=1, theorem="3.1", piece=0, certified=True,
-    ...                     multiplier_low=0.1, multiplier_high=float("inf")).multiplier_high
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class ReconstructedRecord(Entry):
+    """A place where a training record may be, and which theorem says so."""
 
     x: float
     label: int
@@ -313,18 +247,8 @@ class ReconstructedRecord(BaseModel):
     pairs: int | None = None
 
 
-class ReconstructedFlat(BaseModel):
-    """A constant piece on the margin; an end at infinity is null.
-
-    Examples
-    --------
-    >>> from leakscope.results.attacks import ReconstructedFlat
-    >>> flat = ReconstructedFlat(low=float("-inf"), high=2.0, label=1, certified=True, mean=None)
-    >>> flat.low is None
-    True
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class ReconstructedFlat(Entry):
+    """A constant piece on the margin; an end at infinity is null."""
 
     low: Number
     high: Number
@@ -333,17 +257,8 @@ class ReconstructedFlat(BaseModel):
     mean: Number
 
 
-class AttackedNetwork(BaseModel):
-    """Which network was attacked.
-
-    Examples
-    --------
-    >>> from leakscope.results.attacks import AttackedNetwork
-    >>> AttackedNetwork(name="net.npz", width=20, features=1, notes=[]).width
-    20
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class AttackedNetwork(Entry):
+    """Which network was attacked."""
 
     name: str
     width: int
@@ -358,12 +273,6 @@ class ReconstructAttack(ResultDocument):
     the share of all records that are candidates, ``margin_recall`` that of the records on the
     margin.  An older result has the latter as ``recall``.  ``function`` has the network's
     breakpoints and a point beyond them on either side, as (x, f(x)): straight lines join them.
-
-    Examples
-    --------
-    >>> from leakscope.results import ReconstructAttack
-    >>> ReconstructAttack.model_fields["kind"].default
-    'attack_reconstruct'
     """
 
     kind: Literal["attack_reconstruct"] = "attack_reconstruct"

@@ -17,21 +17,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Field,
     PrivateAttr,
     field_validator,
-    model_serializer,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
 
 from leakscope.errors import InputError
 from leakscope.results.columns import Record, Table, shown_columns, text_with_ends, trust_of
-from leakscope.results.document import DatasetEntry, Fraction, Number, ResultDocument
+from leakscope.results.document import DatasetEntry, Entry, Fraction, Number, ResultDocument
 from leakscope.results.kinds import kind_named
-from leakscope.results.shown import Short, are, ranked_picture
+from leakscope.results.shown import Short, are
 from leakscope.results.trust import Trust
 
 if TYPE_CHECKING:
@@ -47,12 +45,7 @@ EXPOSED_ABOVE = 0.1
 # So many of the most exposed are in a result in short.
 SHOWN = 10
 
-SHORT_COLUMNS = {
-    "advantage": "advantage",
-    "tpr_at_fpr_0_01": "TPR at 1% FPR",
-    "tpr_at_fpr_0_001": "TPR at 0.1% FPR",
-    "auc": "AUC",
-}
+SHORT_COLUMNS = ("advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc")
 
 FPRS = {0.01: "tpr_at_fpr_0_01", 0.001: "tpr_at_fpr_0_001"}
 
@@ -69,10 +62,8 @@ HOLDERS = re.compile(r"KNeighbors|RadiusNeighbors|NearestNeighbors|\b(Nu)?SV[CR]
                      r"KernelRidge|GaussianProcess|KernelDensity|LocalOutlierFactor")  # fmt: skip
 
 
-class ExaminedModel(BaseModel):
+class ExaminedModel(Entry):
     """Which model was examined, and where it came from: a file with its digest, or a stand-in."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: str
     name: str
@@ -88,10 +79,8 @@ class ExaminedModel(BaseModel):
         return bool(HOLDERS.search(f"{self.type} {self.name}"))
 
 
-class AgainstAttacker(BaseModel):
+class AgainstAttacker(Entry):
     """The exposure against one attacker: who draws the other records, and how many are in."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     attacker: str
     question: str
@@ -104,10 +93,8 @@ class AgainstAttacker(BaseModel):
     untrusted: int
 
 
-class SecretValue(BaseModel):
+class SecretValue(Entry):
     """How often one value of a secret column is named, of the records that have it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     value: str
     count: int
@@ -116,7 +103,7 @@ class SecretValue(BaseModel):
     named_with: Fraction
 
 
-class SecretAttribute(BaseModel):
+class SecretAttribute(Entry):
     """What a model gives away of one column of the records that it was trained on.
 
     ``named_*`` are shares of records whose own value is named, over training sets: without a model,
@@ -125,8 +112,6 @@ class SecretAttribute(BaseModel):
     ``by_other_model`` are what the first two name with no more than the column's shares.
     ``error`` is of a record's leak, by the points that stand for a normal law.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     column: str
     values: int
@@ -151,10 +136,8 @@ class SecretAttribute(BaseModel):
     by_value: list[SecretValue]
 
 
-class Subgroup(BaseModel):
+class Subgroup(Entry):
     """The exposure of the records with one value of a column."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     column: str
     value: str
@@ -165,10 +148,8 @@ class Subgroup(BaseModel):
     small: bool
 
 
-class Explanation(BaseModel):
+class Explanation(Entry):
     """Why one of the most exposed is; a kind adds its own numbers."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     record_id: int | str
     rank: int
@@ -181,14 +162,12 @@ class Explanation(BaseModel):
         return f"Nearest: {', '.join(map(str, self.neighbours))}." if self.neighbours else ""
 
 
-class FitFacts(BaseModel):
+class FitFacts(Entry):
     """How large the model is beside its data, and how much better it does on them than on others.
 
     ``score`` names what ``training`` and ``left_out`` are: the score on records that were used in
     training, and on each record by models without it.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     parameters: int | None
     score: str
@@ -203,10 +182,8 @@ class FitFacts(BaseModel):
         return self.training - self.left_out
 
 
-class Totals(BaseModel):
+class Totals(Entry):
     """What is known over all units, where the table holds the most exposed only."""
-
-    model_config = ConfigDict(frozen=True)
 
     units: int
     untrusted: int
@@ -215,10 +192,8 @@ class Totals(BaseModel):
     largest: dict[str, Number]
 
 
-class Details(BaseModel):
+class Details(Entry):
     """What only one kind of model has to say; the fields stand beside the others in the file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     explanations: list[Explanation] = Field(default_factory=list)
 
@@ -246,8 +221,7 @@ class Details(BaseModel):
 class Audit(ResultDocument):
     """The leakage of every unit of a dataset under one model.
 
-    Arrays are in the order of the data; ``order`` ranks them.  ``Audit.open(path)`` reads every
-    run that was ever written.
+    Arrays are in the order of the data; ``order`` ranks them.  ``Audit.open(path)`` reads a run.
 
     Examples
     --------
@@ -281,7 +255,7 @@ class Audit(ResultDocument):
     # The Details of the kind, which only the kind itself reads by name.
     details: Any
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
     # Of an audit in memory: the laws of every unit, and what was examined.
     _laws: Any = PrivateAttr(None)
@@ -313,21 +287,9 @@ class Audit(ResultDocument):
             _ = self.trust
         except ValueError as error:
             raise PydanticCustomError("checks", str(error)) from None
+        if self.kind != self.about.file_kind:
+            raise PydanticCustomError("kind", "another kind than that of its subject")
         return self
-
-    @model_serializer(mode="wrap")
-    def _flat(self, handler: Any) -> dict[str, Any]:
-        found: dict[str, Any] = handler(self)
-        records = found.pop("table", None) or found.pop("records")
-        details = found.pop("details")
-        answer, without = found.pop("sentences"), found.pop("sentences_without_ids")
-        told = {
-            "answer": answer,
-            "answer_without_ids": without,
-            "verdict": self.verdict,
-            "verdict_without_ids": None if without is None else " ".join(without),
-        }
-        return {**found, **told, **details, "records": records}
 
     def __eq__(self, other: object) -> bool:
         """Whether all that is stored is the same; what is in memory beside it does not count."""
@@ -347,22 +309,19 @@ class Audit(ResultDocument):
     @property
     def basis(self) -> Basis:
         """How the numbers stand to the model that is released."""
-        found: Basis = self.about.basis
-        return found
+        return self.about.basis  # type: ignore[no-any-return]
 
     def answer(self, *, threshold: float = EXPOSED_ABOVE, ids: bool = True) -> tuple[str, ...]:
         """What was examined, then the answer in a few sentences; without ids no unit is named."""
-        if threshold == self.exposed_above and self._laws is None:
-            told = self.sentences if ids else self.sentences_without_ids
-            if told is not None:
-                return tuple(told)
+        stored = self.sentences if ids else self.sentences_without_ids
+        if threshold == self.exposed_above and self._laws is None and stored is not None:
+            return tuple(stored)
         return (*self.about.answer(self, threshold=threshold, ids=ids), self.attacker)
 
     @property
     def attacker(self) -> str:
         """What the attacker sees and knows, in plain words."""
-        found: str = self.about.attacker(self)
-        return found
+        return str(self.about.attacker(self))
 
     @property
     def verdict(self) -> str:
@@ -372,9 +331,7 @@ class Audit(ResultDocument):
     @property
     def doubt(self) -> str | None:
         """What every verb says where some units are not trusted, and what to do; else None."""
-        if not self.untrusted:
-            return None
-        return f"{self.doubted}: {self.about.doubt(self)[1]}."
+        return f"{self.doubted}: {self.about.doubt(self)[1]}." if self.untrusted else None
 
     @property
     def doubted(self) -> str:
@@ -389,48 +346,33 @@ class Audit(ResultDocument):
 
     def in_short(self) -> Short:
         """The answer, and the most exposed."""
-        columns = [c for c in shown_columns(SHORT_COLUMNS, self.table) if c.name in SHORT_COLUMNS]
+        columns = shown_columns((*SHORT_COLUMNS, "trusted"), self.table)
         rows = [
-            [str(row["record_id"]), *(text_with_ends(column, row) for column in columns),
-             "yes" if row["trusted"] else "no"]
+            [str(row["record_id"]), *(text_with_ends(column, row) for column in columns)]
             for row in self.table.rows(SHOWN)
-        ]  # fmt: skip
-        headings = (self.unit, *(SHORT_COLUMNS[column.name] for column in columns), "trusted")
-        title = f"Audit of {self.dataset.name}: the most exposed"
-        return Short(
-            title, tuple(self.sentences), headings, rows, tuple(self.warnings), self._picture()
-        )
-
-    def _picture(self) -> str:
-        """The advantage of every unit of the table by its rank, for a notebook."""
-        order = np.argsort(-self.advantage, kind="stable")
-        ends = [
-            self.table.of(name)[order] if name in self.table else None
-            for name in ("advantage_low", "advantage_high")
         ]
-        return ranked_picture(
-            self.advantage[order], *ends, heading="advantage", unit=self.unit,
-            line=self.exposed_above,
-        )  # fmt: skip
+        headings = (self.unit, *(column.heading for column in columns))
+        title = f"Audit of {self.dataset.name}: the most exposed"
+        return Short(title, tuple(self.sentences), headings, rows, tuple(self.warnings))
 
     # Its numbers.
 
     @property
     def totals(self) -> Totals:
         """Over all units, whether the table holds them all or not."""
-        told: Totals | None = self.details.totals(self.dataset)
-        if told is not None:
-            return told
+        stored: Totals | None = self.details.totals(self.dataset)
+        if stored is not None:
+            return stored
+        exposed = int(np.count_nonzero(self.advantage >= self.exposed_above))
+        names = ("advantage", "auc", "kl", *FPRS.values())
         return Totals(
             units=len(self.table),
             untrusted=int(np.count_nonzero(~self.trusted)),
-            exposed=int(np.count_nonzero(self.advantage >= self.exposed_above))
-            if self.exposed is None
-            else self.exposed,
+            exposed=exposed if self.exposed is None else self.exposed,
             median_advantage=self.median_advantage,
             largest={
-                name: _largest(self.table.of(name))
-                for name in ("advantage", "auc", "kl", *FPRS.values())
+                name: float(np.nanmax(self.table.of(name), initial=-np.inf))
+                for name in names
                 if name in self.table
             },
         )
@@ -497,8 +439,7 @@ class Audit(ResultDocument):
     @property
     def trust(self) -> Trust:
         """The check that each unit of the table passed."""
-        wrote = f"as leakscope {self.leakscope_version}, which named no checks, had it"
-        return trust_of(self.table, self.checks, wrote)
+        return trust_of(self.table, self.checks)
 
     @property
     def trusted(self) -> NDArray[np.bool_]:
@@ -582,10 +523,9 @@ class Audit(ResultDocument):
         >>> sorted({row["rank"] for row in chart.to_dict()["layer"][-1]["data"]["values"]})[:3]
         [1, 2, 3]
         """
-        # Pictures are made in a room above this one, which is found by its name when it is needed.
+        # Pictures are made in a room above this one, which is imported when it is needed.
         charts = import_module("leakscope.reporting.charts")
-        drawn: alt.LayerChart = charts.audit_chart(self, what)
-        return drawn
+        return charts.audit_chart(self, what)  # type: ignore[no-any-return]
 
     def write(self, directory: str | Path, *, dataset: Dataset | None = None) -> Path:
         """Write a run directory, as complete as that of ``leakscope audit``; where it was written.
@@ -603,25 +543,15 @@ class Audit(ResultDocument):
 
     @classmethod
     def open(cls, path: str | Path) -> Audit:
-        """The audit of a run directory or a result file, whichever version wrote it."""
+        """The audit of a run directory or a result file."""
         from leakscope.results.reader import result_of
 
-        found = result_of(Path(path))
-        if not isinstance(found, cls):
-            raise InputError(f"{path} holds a result of kind {found.kind}, and no audit.")
-        return found
-
-
-def _largest(values: NDArray[np.float64]) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(known.max()) if known.size else None
+        result = result_of(Path(path))
+        if not isinstance(result, cls):
+            raise InputError(f"{path} holds a result of kind {result.kind}, and no audit.")
+        return result
 
 
 def explained(entries: Sequence[Explanation], most: int) -> list[str]:
     """Why the most exposed are, one numbered sentence each."""
     return [f"{entry.rank}. {entry.sentence} {entry.others}".strip() for entry in entries[:most]]
-
-
-def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that were given a value."""
-    return {name: value for name, value in settings.items() if value is not None}

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope.data.datasets import Dataset
-from leakscope.results.audit import Audit
+from leakscope.results.audit import FPRS, Audit
 from leakscope.results.run_directory import write_run_directory
 
+# Bars of a histogram.
 BINS = 40
 
 
@@ -25,6 +26,7 @@ def write_run(audit: Audit, directory: str | Path, *, dataset: Dataset | None = 
     if dataset is not None and audit.examined is not None:
         pictures = audit.examined.pictures(audit, dataset)
     frame = audit.to_frame()
+    names = ("kl", "kl_reverse", "advantage", "auc", *FPRS.values())
     return write_run_directory(
         directory,
         audit,
@@ -32,12 +34,8 @@ def write_run(audit: Audit, directory: str | Path, *, dataset: Dataset | None = 
         rows=frame.itertuples(index=False),
         arrays={
             "order": audit.order,
-            "kl": audit.kl,
-            "kl_reverse": audit.kl_reverse,
-            "advantage": audit.advantage,
-            "auc": audit.auc,
             "trusted": audit.trusted,
-            **{name: audit.table.of(name) for name in ("tpr_at_fpr_0_01", "tpr_at_fpr_0_001")},
+            **{name: audit.table.of(name) for name in names},
             **audit.laws.arrays,
             **report_arrays(audit),
         },
@@ -56,25 +54,17 @@ def report_arrays(audit: Audit) -> dict[str, NDArray[Any]]:
     count = len(audit.kl)
     ranks = sorted({1, max(1, round(count / 10)), (count + 1) // 2})
     curves = [audit.laws.roc(int(audit.order[rank - 1])) for rank in ranks]
-    positive = np.isfinite(audit.kl) & (audit.kl > 0.0)
-    levels = np.log10(audit.kl[positive])
-    level_counts, level_edges = np.histogram(levels, bins=BINS, range=_span(levels))
-    advantage_counts, advantage_edges = np.histogram(audit.advantage, bins=BINS, range=(0.0, 1.0))
+    # Nine digits, so that equal levels are equal.
+    levels = np.log10(audit.kl[np.isfinite(audit.kl) & (audit.kl > 0.0)]).round(9)
+    level_counts, level_edges = np.histogram(levels, bins=BINS)
+    counts, edges = np.histogram(audit.advantage, bins=BINS, range=(0.0, 1.0))
     return {
         "roc_ranks": np.array(ranks),
         "roc_fpr": curves[0].fpr,
         "roc_tpr": np.stack([curve.tpr for curve in curves]),
-        "histogram_advantage_edges": advantage_edges,
-        "histogram_advantage_counts": advantage_counts,
+        "histogram_advantage_edges": edges,
+        "histogram_advantage_counts": counts,
         "histogram_log10_kl_edges": level_edges,
         "histogram_log10_kl_counts": level_counts,
-        "histogram_log10_kl_left_out": np.array(count - np.count_nonzero(positive)),
+        "histogram_log10_kl_left_out": np.array(count - levels.size),
     }
-
-
-def _span(levels: NDArray[np.float64]) -> tuple[float, float]:
-    """From least to largest, and a decade where all are the same but for rounding."""
-    if not levels.size:
-        return 0.0, 1.0
-    low, high = float(levels.min()), float(levels.max())
-    return (low, high) if high - low > 1e-9 else (low - 0.5, low + 0.5)

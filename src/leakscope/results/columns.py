@@ -6,23 +6,14 @@ here what each of them is called and how it is written.  A new column is one lin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from types import GenericAlias
-from typing import Annotated, Any, Literal, NotRequired, Required
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field, TypeAdapter
-from pydantic_core import (
-    InitErrorDetails,
-    PydanticCustomError,
-    ValidationError,
-    core_schema,
-)
-from typing_extensions import TypedDict
+from pydantic import Field, TypeAdapter
+from pydantic_core import PydanticCustomError, ValidationError, core_schema
 
 from leakscope.results.document import Fraction, Number
 from leakscope.results.shown import certain, digits, ends_text
@@ -116,7 +107,7 @@ COLUMNS: dict[str, Column] = {
         Column("secret_advantage", "secret advantage", "fraction"),
         Column("secret_trusted", "leak trusted", "flag"),
         Column("trusted", "trusted", "flag", needed=True),
-        Column("check", "check", "check"),
+        Column("check", "check", "check", needed=True),
         Column("kl_low", "from", "number"),
         Column("kl_high", "to", "number"),
         Column("advantage_low", "from", "fraction"),
@@ -134,36 +125,6 @@ COLUMNS: dict[str, Column] = {
 }
 
 
-# A measure of the user's own is a column of this name with the measure's behind it.
-OWN = "own_"
-OWN_NAME = re.compile(r"own_[a-z][a-z0-9_]{0,59}")
-
-
-def column_named(name: str) -> Column | None:
-    """What is declared of a column, or known by its name where it is a measure of the user's own.
-
-    Examples
-    --------
-    >>> from leakscope.results.columns import column_named
-    >>> column_named("advantage").form, column_named("own_lift_at_ten").heading
-    ('fraction', 'lift at ten')
-    """
-    if name in COLUMNS or not OWN_NAME.fullmatch(name):
-        return COLUMNS.get(name)
-    words = name.removeprefix(OWN)
-    rate = re.fullmatch(r"tpr_at_fpr_(\d+)_(\d+)", words)
-    if rate is not None:
-        return Column(name, f"TPR at {100.0 * float(f'{rate[1]}.{rate[2]}'):g}%", "fraction")
-    return Column(name, words.replace("_", " "), "number")
-
-
-def own_columns(table: Table) -> list[str]:
-    """The measures of the user's own that a table has, without the ends of their intervals."""
-    names = [name for name in table.columns if name.startswith(OWN)]
-    ends = {f"{name}_{end}" for name in names for end in ("low", "high")}
-    return [name for name in names if name not in ends]
-
-
 class Record(Mapping[str, Any]):
     """One row of a table: ``record.advantage``, or ``record["advantage"]``; None where unknown."""
 
@@ -171,7 +132,7 @@ class Record(Mapping[str, Any]):
         self._values = values
 
     def __getattr__(self, name: str) -> Any:
-        if column_named(name) is not None:
+        if name in COLUMNS:
             return self._values.get(name)
         raise AttributeError(name)
 
@@ -197,7 +158,7 @@ class Table:
     order: NDArray[np.intp]
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.columns if column_named(name) is None]
+        unknown = [name for name in self.columns if name not in COLUMNS]
         if unknown:
             raise ValueError(f"{unknown[0]!r} is not declared among the columns of an audit")
 
@@ -276,72 +237,42 @@ def _finite(value: Any) -> Any:
 
 
 def _parsed(value: Any) -> Table:
-    """A table from the rows of a file; what is wrong is told with the record's place."""
+    """A table from the rows of a file, each column checked against its form."""
     if isinstance(value, Table):
         return value
-    own = [name for name in _first_row(value) if OWN_NAME.fullmatch(str(name))]
-    rows = _rows_adapter((*COLUMNS, *own)).validate_python(value, strict=True)
+    rows = TypeAdapter(list[dict[str, Any]]).validate_python(value, strict=True)
     if not rows:
         raise PydanticCustomError("records", "an audit has at least one record")
-    _require_evidence(rows)
-    _require_one_shape(rows)
-    # Checked rows are in the order of the declaration; the file's own is kept.
-    first = {name: rows[0][name] for name in value[0]}
-    return Table.of_rows([first, *rows[1:]])
-
-
-def _first_row(value: Any) -> Mapping[str, Any]:
-    return value[0] if isinstance(value, list) and value and isinstance(value[0], dict) else {}
-
-
-def _require_evidence(rows: list[dict[str, Any]]) -> None:
-    """Whoever is trusted passed a check, where checks are named, and nobody else did."""
-    if not any("check" in row for row in rows):
-        return
-    for place, row in enumerate(rows):
-        check = row.get("check")
-        if bool(row["trusted"]) != (check is not None and check >= 0):
-            raise _wrong(place, "check", "input should name a check if and only if it is trusted")
-
-
-def _require_one_shape(rows: list[dict[str, Any]]) -> None:
-    """A column of means has as many numbers in every record."""
-    for name in (name for name, column in COLUMNS.items() if column.form == "means"):
-        first = rows[0].get(name)
-        outputs = len(first) if isinstance(first, list) else 0
-        for place, row in enumerate(rows):
-            told = row.get(name)
-            if (len(told) if isinstance(told, list) else 0) != outputs:
-                raise _wrong(place, name, "input should be of as many numbers as the first record")
-
-
-def _wrong(place: int, name: str, words: str) -> ValidationError:
-    problem = PydanticCustomError("records", words)
-    # The whole row stands for the input, which is then not repeated.
-    details = InitErrorDetails(type=problem, loc=(place, name), input={})
-    return ValidationError.from_exception_data("records", [details])
-
-
-@lru_cache(maxsize=16)
-def _rows_adapter(names: tuple[str, ...]) -> TypeAdapter[list[dict[str, Any]]]:
-    fields: dict[str, Any] = {}
-    for name in names:
-        column = column_named(name)
-        assert column is not None
+    names = dict.fromkeys(name for row in (rows[0], *rows) for name in row)
+    for name in (*names, *(column.name for column in COLUMNS.values() if column.needed)):
+        if name not in COLUMNS:
+            raise _wrong(name, "no column of an audit")
+        column = COLUMNS[name]
+        if column.needed and not all(name in row for row in rows):
+            raise _wrong(name, "a record lacks it")
         kind = bool if name == "trusted" else TYPES[column.form]
-        fields[name] = Required[kind] if column.needed else NotRequired[kind]
-    # The columns are known only here, so that a type checker has nothing to read.
-    make: Any = TypedDict
-    row = make("Record", fields)
-    row.__pydantic_config__ = ConfigDict(extra="forbid")
-    rows: Any = GenericAlias(list, (row,))
-    return TypeAdapter(rows)
+        try:
+            values = TypeAdapter(list[kind]).validate_python(  # type: ignore[valid-type]
+                [row.get(name) for row in rows], strict=True
+            )
+        except ValidationError as error:
+            problem = error.errors()[0]
+            raise _wrong(name, f"record {problem['loc'][0]}: {problem['msg']}") from None
+        if column.form == "means" and len({np.size(one) for one in values}) > 1:
+            raise _wrong(name, "records differ in how many numbers they have")
+    for place, row in enumerate(rows):
+        check = row["check"]
+        if bool(row["trusted"]) != (check is not None and check >= 0):
+            raise _wrong("check", f"record {place} must name a check if and only if it is trusted")
+    return Table.of_rows(rows)
+
+
+def _wrong(name: str, words: str) -> PydanticCustomError:
+    return PydanticCustomError("records", "{name}: {words}", {"name": name, "words": words})
 
 
 def _array(values: list[Any], name: str) -> NDArray[Any]:
-    column = column_named(name)
-    assert column is not None
-    form = column.form
+    form = COLUMNS[name].form
     if form in ("number", "part", "fraction", "signed") or (
         form == "means" and not any(isinstance(value, list) for value in values)
     ):
@@ -366,17 +297,8 @@ def between(row: Mapping[str, Any], name: str) -> tuple[float, float] | None:
 
 
 def by_ends(name: str) -> bool:
-    """Whether a number that has an interval is told by its ends alone.
-
-    The mean of a TPR at a low FPR says little where it may be anything between.
-
-    Examples
-    --------
-    >>> from leakscope.results.columns import by_ends
-    >>> by_ends("tpr_at_fpr_0_01"), by_ends("advantage")
-    (True, False)
-    """
-    return name.removeprefix(OWN).startswith("tpr_at_fpr_")
+    """Whether a number that has an interval is shown by its ends alone, as a TPR is."""
+    return name.startswith("tpr_at_fpr_")
 
 
 def text_with_ends(column: Column, row: Mapping[str, Any]) -> str:
@@ -407,11 +329,8 @@ def trust_columns(trust: Trust) -> dict[str, NDArray[Any]]:
     return {"trusted": trust.trusted, "check": check}
 
 
-def trust_of(table: Table, checks: Sequence[str], otherwise: str) -> Trust:
-    """The trust that a table states; ``otherwise`` names the check of files that name none."""
-    trusted = np.asarray(table.columns["trusted"], dtype=np.bool_)
-    if "check" not in table.columns:
-        return Trust.checked(otherwise, trusted)
+def trust_of(table: Table, checks: Sequence[str]) -> Trust:
+    """The trust that a table states."""
     numbers = [UNCHECKED if number is None else number for number in table.columns["check"]]
     return Trust(checks, np.array(numbers))
 
@@ -421,12 +340,9 @@ MEASURED = ("tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl", "kl_reverse")
 
 
 def shown_columns(names: Iterable[str], table: Table) -> list[Column]:
-    """Those of the named columns that a table has, in order; own measures before the trust.
+    """Those of the named columns that a table has, in order.
 
     A number without an interval would look exact beside an advantage with one, and is left out.
     """
     bare = {name for name in MEASURED if "advantage_low" in table and f"{name}_low" not in table}
-    kept = [name for name in names if name in table and name not in bare]
-    last = ["trusted"] if kept[-1:] == ["trusted"] else []
-    every = [*kept[: len(kept) - len(last)], *own_columns(table), *last]
-    return [column for column in map(column_named, every) if column is not None]
+    return [COLUMNS[name] for name in names if name in table and name not in bare]

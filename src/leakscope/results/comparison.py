@@ -4,32 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from leakscope.results.document import Fraction, Number, ResultDocument
+from leakscope.results.document import Entry, Fraction, Number, ResultDocument
 
 # The difference that says what was done to the data.
 STEPS = "what was done to the data"
 
 
-class SideEntry(BaseModel):
+class SideEntry(Entry):
     """One of the two runs: what was audited, and how its leakage is distributed.
 
-    ``exposed`` counts those with an advantage of 0.1 or more; the histograms are over the edges of
-    the whole document, and KLs of zero or infinity are in none of them.  ``kernel`` and
-    ``noise_variance`` are of a Gaussian process; ``model`` and the TPRs of a fitted model.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import leakscope
-    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
-    >>> result = leakscope.audit(X, y, kernel="rbf")
-    >>> leakscope.compare(result, result).first.units
-    3
+    ``exposed`` counts those above :data:`leakscope.results.audit.EXPOSED_ABOVE`; the histograms are
+    over the edges of the whole document, and KLs of zero or infinity are in none of them.
+    ``kernel`` and ``noise_variance`` are of a Gaussian process, ``model`` of a fitted model.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     run: str
     dataset: str
@@ -56,35 +45,16 @@ class SideEntry(BaseModel):
         return f"{self.kernel}; noise variance {self.noise_variance:.4g}"
 
 
-class DifferenceEntry(BaseModel):
-    """One respect in which the two runs differ.
-
-    Examples
-    --------
-    >>> from leakscope.results.comparison import DifferenceEntry
-    >>> DifferenceEntry(what="noise variance", first="0.01", second="0.1").what
-    'noise variance'
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class DifferenceEntry(Entry):
+    """One respect in which the two runs differ."""
 
     what: str
     first: str
     second: str
 
 
-class ComparedRecord(BaseModel):
-    """A record, or group, that is in both runs; ranks are within each run.
-
-    Examples
-    --------
-    >>> from leakscope.results.comparison import ComparedRecord
-    >>> ComparedRecord(record_id="a", first_rank=1, second_rank=3, first_kl=2.0, second_kl=0.1,
-    ...                first_advantage=0.8, second_advantage=0.2).second_rank
-    3
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class ComparedRecord(Entry):
+    """A record, or group, that is in both runs; ranks are within each run."""
 
     record_id: int | str
     first_rank: int
@@ -102,13 +72,7 @@ class Comparison(ResultDocument):
     ``fallen`` those whose advantage changed most.  ``not_aligned`` says why records were not
     compared one by one, where they were not.  ``worse`` says in which respects the second is worse
     for certain, ``unsure`` where that cannot be told, because intervals overlap or numbers are not
-    trusted.
-
-    Examples
-    --------
-    >>> from leakscope.results.comparison import Comparison
-    >>> Comparison.model_fields["kind"].default
-    'compare'
+    confirmed.
     """
 
     kind: Literal["compare"] = "compare"
@@ -141,10 +105,8 @@ class Comparison(ResultDocument):
 
     def aggregates_only(self) -> Comparison:
         """The same without anything that belongs to one record."""
-        emptied: dict[str, Any] = {
-            name: []
-            for name in ("records", "risen", "fallen", "appeared_ids", "vanished_ids", "warnings")
-        }
-        # What was done to the data may tell values of single records.
-        told = [entry for entry in self.differences if entry.what != STEPS]
-        return self.model_copy(update={**emptied, "differences": told, "redacted": True})
+        lists = ("records", "risen", "fallen", "appeared_ids", "vanished_ids", "warnings")
+        emptied: dict[str, Any] = {name: [] for name in lists}
+        # What was done to the data may name values of single records.
+        kept = [entry for entry in self.differences if entry.what != STEPS]
+        return self.model_copy(update={**emptied, "differences": kept, "redacted": True})

@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 from datetime import date
-from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from leakscope.data.files import require_file
 from leakscope.errors import InputError
 from leakscope.results.audit import AgainstAttacker, Subgroup
-from leakscope.results.document import Number, ResultDocument, to_json
+from leakscope.results.document import Entry, Number, ResultDocument, to_json
 from leakscope.results.reconciliation import ReconciledRow
 from leakscope.results.shown import Short, digits
 
@@ -30,17 +29,8 @@ DECISION_FILES = ("decision.json", "decision.html", "decision.md")
 Basis = Literal["measured", "computed", "declared"]
 
 
-class StatedField(BaseModel):
-    """One field of the record: its value, how it reads, and whether it was measured or declared.
-
-    Examples
-    --------
-    >>> from leakscope.results.decision import StatedField
-    >>> StatedField(key="queries", label="queries", basis="declared").text
-    'not stated'
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class StatedField(Entry):
+    """One field of the record: its value, how it reads, and whether it was measured or declared."""
 
     key: str
     label: str
@@ -49,20 +39,12 @@ class StatedField(BaseModel):
     text: str = NOT_STATED
 
 
-class ExposedEntry(BaseModel):
+class ExposedEntry(Entry):
     """One of the most exposed records; what is not known is null.
 
     ``ppv`` and ``lift`` are of an accusation at a false-positive rate of 0.1%, at the declared
     prior.  Ends of intervals are there where the numbers were measured.
-
-    Examples
-    --------
-    >>> from leakscope.results.decision import ExposedEntry
-    >>> ExposedEntry(record_id=7, advantage=0.4, tpr_at_fpr_0_001=0.02, tpr_at_fpr_0_01=0.1,
-    ...              trusted=True).ppv
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     record_id: int | str | None
     advantage: Number
@@ -79,17 +61,8 @@ class ExposedEntry(BaseModel):
     trusted: bool
 
 
-class LevelEntry(BaseModel):
-    """An attack on everybody at one false-positive rate: how many it finds, and how surely.
-
-    Examples
-    --------
-    >>> from leakscope.results.decision import LevelEntry
-    >>> LevelEntry(fpr=0.001, mean_tpr=0.004, expected_found=1.2).expected_found
-    1.2
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class LevelEntry(Entry):
+    """An attack on everybody at one false-positive rate: how many it finds, and how surely."""
 
     fpr: float
     mean_tpr: Number
@@ -98,17 +71,8 @@ class LevelEntry(BaseModel):
     lift: Number = None
 
 
-class ThresholdEntry(BaseModel):
-    """One limit, the largest value found, and how many records are above; ``met`` null: not known.
-
-    Examples
-    --------
-    >>> from leakscope.results.decision import ThresholdEntry
-    >>> ThresholdEntry(measure="advantage", limit=0.2, largest=0.4, above=3, met=False).met
-    False
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class ThresholdEntry(Entry):
+    """One limit, the largest value, and how many are above; ``met`` is null where not known."""
 
     measure: str
     limit: float
@@ -129,20 +93,12 @@ class AttackerEntry(AgainstAttacker):
     within: bool | None
 
 
-class CoverageRow(BaseModel):
+class CoverageRow(Entry):
     """One attack, and whether it was run.
 
     ``why_not``: it was possible; it takes another kind of model; leakscope has no such attack.
     ``found`` says what came out, or how to run it, or why it could not be.
-
-    Examples
-    --------
-    >>> from leakscope.results.decision import CoverageRow
-    >>> CoverageRow(attack="model inversion", ran=False, found="", why_not="not available").state
-    'not available'
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     attack: str
     ran: bool
@@ -158,18 +114,8 @@ class CoverageRow(BaseModel):
         return "not run" if self.why_not in (None, "possible") else self.why_not
 
 
-class MitigationRow(BaseModel):
-    """One change that was tried or searched, what it does and what it costs.
-
-    Examples
-    --------
-    >>> from leakscope.results.decision import MitigationRow
-    >>> MitigationRow(change="C=0.1", effect="largest advantage 0.2", price="accuracy 0.83",
-    ...               run="advice.json").change
-    'C=0.1'
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class MitigationRow(Entry):
+    """One change that was tried or searched, what it does and what it costs."""
 
     change: str
     effect: str
@@ -177,18 +123,8 @@ class MitigationRow(BaseModel):
     run: str
 
 
-class RunEntry(BaseModel):
-    """One of the runs that the decision rests on, with the hash of its result.
-
-    Examples
-    --------
-    >>> from leakscope.results.decision import RunEntry
-    >>> RunEntry(run="before", kind="audit_model", sha256="ab", leakscope_version="1",
-    ...          created="2026-01-02T00:00:00Z").kind
-    'audit_model'
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class RunEntry(Entry):
+    """One of the runs that the decision rests on, with the hash of its result."""
 
     run: str
     kind: str
@@ -200,16 +136,8 @@ class RunEntry(BaseModel):
 _MET = {True: "yes", False: "no", None: "not known"}
 
 
-class SignOff(BaseModel):
-    """What the person who decides writes; blank until then.
-
-    Examples
-    --------
-    >>> from leakscope.results.decision import SignOff
-    >>> SignOff().decision
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class SignOff(Entry):
+    """What the person who decides writes; blank until then."""
 
     decision: Literal["approved", "approved with conditions", "refused"] | None = None
     because: str | None = None
@@ -244,12 +172,6 @@ class Decision(ResultDocument):
         What it rests on.
     sign_off, record_hash
         Blank to be signed; SHA-256 of the file with zeros in place of the hash.
-
-    Examples
-    --------
-    >>> from leakscope.results import Decision
-    >>> Decision.model_fields["kind"].default, '"record_hash"' in Decision.schema_text()
-    ('decision', True)
     """
 
     kind: Literal["decision"] = "decision"
@@ -291,12 +213,6 @@ class Decision(ResultDocument):
             ("threshold", "limit", "largest", "met"), rows, obstacles,
         )  # fmt: skip
 
-    @staticmethod
-    def schema_text() -> str:
-        """The JSON Schema of the file, as the package holds it."""
-        place = resources.files("leakscope.results") / "decision.schema.json"
-        return place.read_text(encoding="utf-8")
-
     @property
     def may_be_approved(self) -> bool:
         """Whether nothing stands in the way of an approval."""
@@ -331,26 +247,12 @@ _SEAL = re.compile(r'(?:"record_hash": "|file_hash: )([0-9a-f]{64})')
 
 
 def sealed_text(text: str) -> str:
-    """The text with its hash in place of the zeros.
-
-    Examples
-    --------
-    >>> from leakscope.results.decision import NO_HASH, sealed_text
-    >>> sealed_text(f"a page <!-- file_hash: {NO_HASH} -->")[:29]
-    'a page <!-- file_hash: 29433e'
-    """
+    """The text with its hash in place of the zeros."""
     return text.replace(NO_HASH, _hash(text))
 
 
 def sealed_record(record: Decision) -> Decision:
-    """The record with its own hash in it.
-
-    Examples
-    --------
-    >>> from leakscope.results.decision import sealed_record
-    >>> callable(sealed_record)
-    True
-    """
+    """The record with its own hash in it."""
     blank = record.model_copy(update={"record_hash": NO_HASH})
     return blank.model_copy(update={"record_hash": _hash(f"{to_json(blank)}\n")})
 
@@ -362,21 +264,6 @@ def require_sealed(path: str | Path) -> str:
     ------
     InputError
         Where it carries none, or was changed since it was written.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from leakscope.results.decision import NO_HASH, require_sealed, sealed_text
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "a.md")
-    ...     _ = file.write_text(sealed_text(f"advantage 0.25 <!-- file_hash: {NO_HASH} -->"))
-    ...     whole = require_sealed(file)
-    ...     _ = file.write_text(file.read_text().replace("0.25", "0.15"))
-    ...     require_sealed(file)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    leakscope.errors.InputError: ...a.md was changed after it was written: its text does not have \
-the hash that it carries.
     """
     path = Path(path)
     require_file(path)

@@ -22,7 +22,7 @@ from leakscope.settings.data import DATA_DEFAULTS, Decimal
 if TYPE_CHECKING:
     from leakscope.data.datasets import Dataset
 
-SCHEMA_VERSION = "2"
+SCHEMA_VERSION = "3"
 
 
 def _finite_or_none(value: Any) -> Any:
@@ -38,33 +38,32 @@ Fraction = Annotated[
 ]
 
 
-class AssumptionEntry(BaseModel):
-    """One assumption behind a number, and whether it holds here (null: cannot be told).
-
-    Examples
-    --------
-    >>> from leakscope.results.document import AssumptionEntry
-    >>> AssumptionEntry(statement="records are independent", holds=None, evidence="").holds
-    """
+class Entry(BaseModel):
+    """A part of a result, as it is stored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class AssumptionEntry(Entry):
+    """One assumption behind a number, and whether it holds here (null: cannot be told)."""
 
     statement: str
     holds: bool | None
     evidence: str
 
 
-class ResultDocument(Shown, BaseModel):
+class ResultDocument(Shown, Entry):
     """What every result file has, whatever its kind.
 
-    Examples
-    --------
-    >>> from leakscope.results import ResultDocument
-    >>> sorted(ResultDocument.model_fields)[:4]
-    ['assumptions', 'created', 'kind', 'leakscope_version']
+    Attributes
+    ----------
+    schema_version, kind, leakscope_version, created
+        Which form the file has, what it is, and who wrote it when.
+    settings, provenance, assumptions
+        What was asked, how the numbers were got, and what they rest on.
+    timing, warnings
+        Seconds by stage, and what to beware of.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     schema_version: str = SCHEMA_VERSION
     kind: str
@@ -78,14 +77,14 @@ class ResultDocument(Shown, BaseModel):
 
     def in_short(self) -> Short:
         """The answer in words where there is one, and the numbers of the result."""
-        told = getattr(self, "verdict", None) or getattr(self, "sentence", None)
+        verdict = getattr(self, "verdict", None) or getattr(self, "sentence", None)
         rows = [
             (name.replace("_", " "), digits(value) if isinstance(value, float) else str(value))
             for name, value in self
             if isinstance(value, (int, float, str)) and name not in _NOT_NUMBERS
         ]
+        sentences = (verdict or ", ".join(" ".join(row) for row in rows[:4]),)
         title = f"leakscope {self.kind.replace('_', ' ')}"
-        sentences = (told,) if told else (", ".join(" ".join(row) for row in rows[:4]),)
         return Short(title, sentences, ("what", "value"), rows, tuple(self.warnings))
 
     def sections(self) -> tuple[Section, ...]:
@@ -98,16 +97,14 @@ class ResultDocument(Shown, BaseModel):
         return True
 
 
-# Of a result's plain values, those that are told elsewhere.
+# Of a result's plain values, those that are shown elsewhere.
 _NOT_NUMBERS = frozenset(
     ("schema_version", "kind", "leakscope_version", "verdict", "sentence", "verified_digest")
 )
 
 
-class SourceEntry(BaseModel):
+class SourceEntry(Entry):
     """Where the data can be read again, and a digest that tells whether they are the same."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     file: str | None
     example: str | None
@@ -125,18 +122,12 @@ class SourceEntry(BaseModel):
     sample_seed: int = DATA_DEFAULTS.sample_seed
 
 
-class DatasetEntry(BaseModel):
+class DatasetEntry(Entry):
     """What was audited, in a few words; never the data.
 
-    Examples
-    --------
-    >>> from leakscope import data
-    >>> from leakscope.results.document import DatasetEntry
-    >>> DatasetEntry.of(data.read_example("wine")).records
-    178
+    ``copies`` are records that repeat another one, of another group where there are groups, and
+    None where that is not known; ``person_columns`` look like a person's and were left out.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     records: int
@@ -146,14 +137,12 @@ class DatasetEntry(BaseModel):
     steps: list[str]
     source: SourceEntry | None = None
     sampled_from: int | None = None
-    # Records that repeat another one, of another group where there are groups; None: not known.
     copies: int | None = None
-    # Columns that look like a person's and were left out, where rows leave one by one.
     person_columns: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, dataset: Dataset) -> DatasetEntry:
-        """What is told of a prepared dataset."""
+        """The entry of a prepared dataset."""
         source = dataset.source
         return cls(
             name=dataset.name,
@@ -195,36 +184,11 @@ def to_json(value: ResultDocument | dict[str, Any]) -> str:
 
 
 def write_result(document: ResultDocument, path: str | Path) -> Path:
-    """Write the result for its owner only (mode 0600), whole or not at all.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> import leakscope
-    >>> from leakscope import results
-    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
-    >>> result = leakscope.audit(X, y, kernel="rbf")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = results.write_result(result, pathlib.Path(folder, "result.json"))
-    ...     results.read_result(file) == result
-    True
-    """
-    path = Path(path)
-    write_private(path, to_json(document) + "\n")
-    return path
+    """Write the result for its owner only (mode 0600), whole or not at all."""
+    write_private(Path(path), to_json(document) + "\n")
+    return Path(path)
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write text to a file that only its owner may read; never leave half a file.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from leakscope import results
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     results.document.write_private(pathlib.Path(folder, "a.txt"), "text")
-    ...     pathlib.Path(folder, "a.txt").read_text()
-    'text'
-    """
+    """Write text to a file that only its owner may read; never leave half a file."""
     write_file(path, text.encode())

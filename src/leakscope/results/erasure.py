@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from leakscope.results.audit import ExaminedModel
-from leakscope.results.document import DatasetEntry, Fraction, Number, ResultDocument
+from leakscope.results.audit import EXPOSED_ABOVE, ExaminedModel
+from leakscope.results.document import DatasetEntry, Entry, Fraction, Number, ResultDocument
 from leakscope.results.sections import Section
-from leakscope.results.shown import Short, digits
+from leakscope.results.shown import Short, counted, digits, named
 
-# Ids that a sentence names.
-NAMED = 10
 # What a model is, beside the fit with the records and the one without them.
 Found = Literal["erased", "kept", "other records", "other penalty", "traces", "cannot tell"]
 
 
-class Trace(BaseModel):
+class Trace(Entry):
     """A part of the model that learns from the records beside its coefficients.
 
     ``saw`` is whether it was made with the erased records; None where that cannot be told.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     part: str
     saw: bool | None
     words: str
 
 
-class MoreExposed(BaseModel):
+class MoreExposed(Entry):
     """A record that stays, and its advantage before and after."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     record_id: str | int
     before: Fraction
@@ -73,12 +66,6 @@ class Erasure(ResultDocument):
         How many of those who stay have an advantage of 0.1 or more, and whose rose most.
     power
         Where no exact check exists: the chance that the test would have seen the erasure.
-
-    Examples
-    --------
-    >>> from leakscope.results import Erasure
-    >>> Erasure.model_fields["kind"].default
-    'erase'
     """
 
     kind: Literal["erase"] = "erase"
@@ -126,60 +113,40 @@ class Erasure(ResultDocument):
             )
             if value is not None
         ]
-        title = f"Erasure of {_counted(self.records, 'record')} from {self.model.name}"
+        title = f"Erasure of {counted(len(self.records), 'record')} from {self.model.name}"
         return Short(
             title, (self.verdict,), ("what", "value", "meaning"), rows, tuple(self.warnings)
         )
 
     def sections(self) -> tuple[Section, ...]:
         """Traces, what both models give away, and who is more exposed."""
-        found = [Section("Whose", [self.whose_sentence], names=True)]
+        sections = [Section("Whose", [self.whose_sentence], names=True)]
         if self.traces:
-            found.append(
-                Section(
-                    "What else learned from the records",
-                    ["Scalers, encoders and chosen settings are part of the model."],
-                    tables=[
-                        (
-                            ("part", "saw the records", "why"),
-                            [[one.part, _yes(one.saw), one.words] for one in self.traces],
-                        )
-                    ],
-                )
-            )
+            answers = {True: "yes", False: "no", None: "cannot tell"}
+            rows = [[trace.part, answers[trace.saw], trace.words] for trace in self.traces]
+            headings = ("part", "saw the records", "why")
+            words = ["Scalers, encoders and chosen settings are part of the model."]
+            tables = [(headings, rows)]
+            sections.append(Section("What else learned from the records", words, tables))
         if self.cosine is not None:
-            found.append(Section("If both models are known", [self.both_sentence]))
+            sections.append(Section("If both models are known", [self.both_sentence]))
         if self.exposed_before is not None:
-            tables: Sequence[Any] = [
-                (
-                    ("record", "advantage before", "after"),
-                    [
-                        [str(one.record_id), digits(one.before, most=3), digits(one.after, most=3)]
-                        for one in self.more_exposed
-                    ],
-                )
+            rows = [
+                [str(r.record_id), digits(r.before, most=3), digits(r.after, most=3)]
+                for r in self.more_exposed
             ]
-            found.append(
-                Section(
-                    "Who stays",
-                    [self.stay_sentence],
-                    tables=tables if self.more_exposed else [],
-                    names=True,
-                )
-            )
-        return tuple(found)
+            tables = [(("record", "advantage before", "after"), rows)] if rows else []
+            sections.append(Section("Who stays", [self.stay_sentence], tables, names=True))
+        return tuple(sections)
 
     @property
     def whose_sentence(self) -> str:
         """Who was to leave, and who did."""
-        words = f"To leave: {_named(self.records)}."
-        if (
-            self.lacking is None
-            or self.made
-            or sorted(map(str, self.lacking)) == sorted(map(str, self.records))
-        ):
+        words = f"To leave: {named(self.records)}."
+        lacking = None if self.made else self.lacking
+        if lacking is None or sorted(map(str, lacking)) == sorted(map(str, self.records)):
             return words
-        return f"{words} This model was fitted without: {_named(self.lacking) or 'nobody'}."
+        return f"{words} This model was fitted without: {named(lacking) or 'nobody'}."
 
     @property
     def both_sentence(self) -> str:
@@ -197,19 +164,6 @@ class Erasure(ResultDocument):
     def stay_sentence(self) -> str:
         """How the exposure of those who stay changes."""
         return (
-            f"{self.exposed_before} of those who stay had an advantage of 0.1 or more before, "
-            f"{self.exposed_after} have it after."
+            f"{self.exposed_before} of those who stay had an advantage of {EXPOSED_ABOVE:g} or "
+            f"more before, {self.exposed_after} have it after."
         )
-
-
-def _yes(saw: bool | None) -> str:
-    return {True: "yes", False: "no", None: "cannot tell"}[saw]
-
-
-def _named(names: Sequence[Any]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(str(name) for name in names[:NAMED]) + more
-
-
-def _counted(things: Sequence[Any], name: str) -> str:
-    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"

@@ -5,24 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from leakscope.results.document import Fraction, Number, ResultDocument
+from leakscope.results.document import Entry, Fraction, Number, ResultDocument
 from leakscope.results.shown import Short, digits, ends_text
 
 
-class MeasureInterval(BaseModel):
-    """The interval of a number that was estimated from scores; an infinite end is null.
-
-    Examples
-    --------
-    >>> import leakscope
-    >>> found = leakscope.measure([2.0, 3.0, 1.5, 4.0], [0.0, 1.0, 2.5, 0.5])
-    >>> found.intervals["auc"].low < found.auc
-    True
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class MeasureInterval(Entry):
+    """The interval of a number that was estimated from scores; an infinite end is null."""
 
     low: Number
     high: Number
@@ -106,22 +96,12 @@ class Measurement(ResultDocument):
         return Short(title, (sentence,), headings, rows, tuple(self.warnings))
 
 
-class MeasuredRecord(BaseModel):
+class MeasuredRecord(Entry):
     """One record: posterior means and the ends of their intervals, TPRs by the FPR as text.
 
     ``known`` is whether its intervals hold, though its numbers may not be trusted; None in files
     from when what was not trusted was not known.
-
-    Examples
-    --------
-    >>> from leakscope.results.measurement import MeasuredRecord
-    >>> MeasuredRecord(record=3, advantage=0.4, advantage_low=0.2, advantage_high=0.6,
-    ...                tpr_at_fpr={"0.01": 0.1}, tpr_low={"0.01": 0.0}, tpr_high={"0.01": 0.2},
-    ...                exposed=True).record
-    3
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     record: int | str
     advantage: Fraction
@@ -168,14 +148,7 @@ def _ends(record: MeasuredRecord, level: str) -> str:
 
 
 class ModelsMeasurement(ResultDocument):
-    """What a few models show: ``records`` has one entry per record, in the file's order.
-
-    Examples
-    --------
-    >>> from leakscope.results import ModelsMeasurement
-    >>> ModelsMeasurement.model_fields["kind"].default
-    'measure_models'
-    """
+    """What a few models show: ``records`` has one entry per record, in the file's order."""
 
     kind: Literal["measure_models"] = "measure_models"
     models: int
@@ -212,7 +185,7 @@ class ModelsMeasurement(ResultDocument):
         )
 
 
-class CanaryBound(BaseModel):
+class CanaryBound(Entry):
     """One lower bound on epsilon, and what it was got from.
 
     Attributes
@@ -228,15 +201,7 @@ class CanaryBound(BaseModel):
     typical
         About what a Gaussian mechanism that spends the claimed epsilon would show; null without a
         claim.
-
-    Examples
-    --------
-    >>> from leakscope.results.measurement import CanaryBound
-    >>> CanaryBound(form="any", delta=1e-5, epsilon=0.4, named_included=50, named_left_out=50,
-    ...             right=70, largest=3.0).mu
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     form: Literal["any", "gaussian"]
     delta: float
@@ -261,12 +226,6 @@ class CanaryMeasurement(ResultDocument):
     canaries_for_claim
         The fewest canaries with which guesses that are all right show the claimed epsilon; null
         without a claim, or where a million do not.
-
-    Examples
-    --------
-    >>> from leakscope.results.measurement import CanaryMeasurement
-    >>> CanaryMeasurement.model_fields["kind"].default
-    'measure_canaries'
     """
 
     kind: Literal["measure_canaries"] = "measure_canaries"

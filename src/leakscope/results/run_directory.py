@@ -17,14 +17,19 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, ValidationError
 
 from leakscope.data.files import is_there, read_json, require_file, require_usable_name
 from leakscope.errors import InputError
-from leakscope.results.document import Number, ResultDocument, to_json
+from leakscope.results.document import Entry, Number, ResultDocument, to_json
 from leakscope.settings.setting import first_problem
 
 RUNS_FOLDER = "leakscope-runs"
+DIGESTS_FILE = "digests.json"
+GALLERY_FILE = "gallery.json"
+
+# Only their owner may read the files of a run; mkdtemp gives its folder the mode 0700.
+PRIVATE_MODE = 0o600
 
 # As default_run_directory makes them.
 _PROPOSED = re.compile(r"\d{8}T\d{6}Z-")
@@ -55,14 +60,7 @@ def default_run_directory(verb: str, name: str, *, now: datetime | None = None) 
 
 
 def require_free(directory: Path) -> None:
-    """Refuse a run directory that is already there, before any work is done.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from leakscope import results
-    >>> results.run_directory.require_free(Path("a-new-run"))
-    """
+    """Refuse a run directory that is already there, before any work is done."""
     require_usable_name(directory)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise InputError(f"{directory} is already there; name a new run directory.")
@@ -97,54 +95,17 @@ def write_run_directory(
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> import numpy as np
     >>> import leakscope
     >>> from leakscope import results
-    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
-    >>> result = leakscope.audit(X, y, kernel="rbf")
+    >>> found = leakscope.measure("normal:0,1.4", "normal:0,0.7")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = results.write_run_directory(pathlib.Path(folder, "run"), result)
+    ...     run = results.write_run_directory(pathlib.Path(folder, "run"), found)
     ...     sorted(file.name for file in run.iterdir())
     ['arrays.npz', 'digests.json', 'records.csv', 'result.json', 'settings.json']
     """
-    directory = Path(directory)
-    require_free(directory)
     return write_folder(
-        directory, lambda partial: _written(partial, document, columns, rows, arrays, files)
+        Path(directory), lambda partial: _fill(partial, document, columns, rows, arrays, files)
     )
-
-
-def write_folder(directory: Path, fill: Callable[[Path], None]) -> Path:
-    """Have a folder filled beside its place, for its owner only, and then put there whole.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from leakscope import results
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     folder = results.run_directory.write_folder(
-    ...         pathlib.Path(place, "new"), lambda inside: (inside / "a.txt").touch()
-    ...     )
-    ...     oct((folder / "a.txt").stat().st_mode & 0o777)
-    '0o600'
-    """
-    require_free(directory)
-    try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        # mkdtemp gives mode 0700, and rename keeps it.
-        partial = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
-        try:
-            fill(partial)
-            for file in partial.iterdir():
-                file.chmod(0o600)
-            return _placed(partial, directory)
-        except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
-            raise
-    except OSError as error:
-        raise InputError(
-            f"the folder {directory} cannot be written: {error.strerror or error}."
-        ) from error
 
 
 def complete_run_directory(
@@ -155,21 +116,9 @@ def complete_run_directory(
     rows: Iterable[Sequence[Any]] = (),
     arrays: Mapping[str, NDArray[Any]] | None = None,
 ) -> Path:
-    """The same in a directory where the run was computed, and beside what it holds already.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import leakscope
-    >>> from leakscope import results
-    >>> found = leakscope.measure("normal:0,1.4", "normal:0,0.7")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = results.run_directory.complete_run_directory(pathlib.Path(folder), found)
-    ...     results.reader.read_run(run).has_digest
-    True
-    """
+    """The same in a directory where the run was computed, and beside what it holds already."""
     try:
-        _written(directory, document, columns, rows, arrays, None)
+        _fill(directory, document, columns, rows, arrays, None)
     except OSError as error:
         raise InputError(
             f"the run directory {directory} cannot be written: {error.strerror or error}."
@@ -177,7 +126,27 @@ def complete_run_directory(
     return directory
 
 
-def _written(
+def write_folder(directory: Path, fill: Callable[[Path], None]) -> Path:
+    """Have a folder filled beside its place, for its owner only, and then put there whole."""
+    require_free(directory)
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
+        try:
+            fill(partial)
+            for file in partial.iterdir():
+                file.chmod(PRIVATE_MODE)
+            return _placed(partial, directory)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+    except OSError as error:
+        raise InputError(
+            f"the folder {directory} cannot be written: {error.strerror or error}."
+        ) from error
+
+
+def _fill(
     place: Path,
     document: ResultDocument,
     columns: Sequence[str],
@@ -203,18 +172,17 @@ def _written(
         (place / name).write_bytes(content)
     # The result last: a directory that holds one is whole but for its digests.
     (place / "result.json").write_text(to_json(document) + "\n", encoding="utf-8")
-    names = ("settings.json", "records.csv", "arrays.npz", "result.json", *(files or ()))
-    digests = to_json(dict(run_digests(place, names)))
+    names = sorted(("settings.json", "records.csv", "arrays.npz", "result.json", *(files or ())))
+    digests = to_json({name: digest_of(place / name) for name in names})
     (place / DIGESTS_FILE).write_text(digests + "\n", encoding="utf-8")
     for name in (*names, DIGESTS_FILE):
-        (place / name).chmod(0o600)
+        (place / name).chmod(PRIVATE_MODE)
 
 
 def _placed(partial: Path, directory: Path) -> Path:
     """Move a whole run to its place; a name that was only proposed may get another number."""
     proposed = directory.parent.name == RUNS_FOLDER and _PROPOSED.match(directory.name)
-    number = 2
-    target = directory
+    target, number = directory, 2
     while True:
         try:
             partial.rename(target)
@@ -235,14 +203,7 @@ def _no_formula(cell: Any) -> Any:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what can change a number.
-
-    Examples
-    --------
-    >>> from leakscope import results
-    >>> sorted(results.run_directory.versions())[:2]
-    ['jax', 'jaxlib']
-    """
+    """Versions of what can change a number."""
     found = {"python": platform.python_version()}
     for package in ("leakscope", *VERSIONED_PACKAGES):
         try:
@@ -252,9 +213,6 @@ def versions() -> dict[str, str]:
     return found
 
 
-DIGESTS_FILE = "digests.json"
-
-
 def digest_of(path: Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal digits."""
     require_file(path)
@@ -262,44 +220,26 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def run_digests(directory: Path, names: Iterable[str]) -> dict[str, str]:
-    """The digests of the files of a run that is about to be whole, by name."""
-    return {name: digest_of(directory / name) for name in sorted(names)}
-
-
 def require_unchanged(directory: Path, names: tuple[str, ...] | None = None) -> bool:
-    """Refuse a run, or the named files of one, that changed since; whether there is a digest.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from leakscope.results.run_directory import require_unchanged
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     require_unchanged(pathlib.Path(folder))
-    False
-    """
+    """Refuse a run, or the named files of one, that changed since; whether there is a digest."""
     place = directory / DIGESTS_FILE
     if not is_there(place):
         return False
-    told = read_json(place)
-    if not isinstance(told, dict) or not all(
-        isinstance(entry, str) and re.fullmatch("[0-9a-f]{64}", entry) for entry in told.values()
+    digests = read_json(place)
+    if not isinstance(digests, dict) or not all(
+        isinstance(entry, str) and re.fullmatch("[0-9a-f]{64}", entry) for entry in digests.values()
     ):
         raise InputError(f"{place} does not hold the digests of the run's files.")
-    for name, digest in told.items():
-        if names is not None and name not in names:
-            continue
+    for name in digests if names is None else digests.keys() & set(names):
         if Path(name).name != name or not is_there(directory / name):
             raise InputError(f"{directory} is not whole: {name} is missing.")
-        if digest_of(directory / name) != digest:
+        if digest_of(directory / name) != digests[name]:
             raise InputError(
                 f"{directory / name} was changed after the run was written; make the run again, or "
                 f"remove {DIGESTS_FILE} if you meant to change it."
             )
-    return names is None or any(name in told for name in names)
+    return names is None or bool(digests.keys() & set(names))
 
-
-GALLERY_FILE = "gallery.json"
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
@@ -307,10 +247,8 @@ PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 PictureName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,60}\.png$")]
 
 
-class Picture(BaseModel):
+class Picture(Entry):
     """A record that is a picture: its id, its target in words and its file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     record_id: int | str
     target: str
@@ -318,46 +256,23 @@ class Picture(BaseModel):
 
 
 class Neighbour(Picture):
-    """A picture with its kernel correlation k(x, z) / sqrt(k(x, x) k(z, z)) to the record.
-
-    Examples
-    --------
-    >>> from leakscope.results.run_directory import Neighbour
-    >>> Neighbour(record_id=3, target="cat", file="record_3.png", similarity=0.9).similarity
-    0.9
-    """
+    """A picture with its correlation k(x, z) / sqrt(k(x, x) k(z, z)) to the record."""
 
     similarity: Number
 
 
 class ExposedPicture(Picture):
-    """One of the most exposed records, with those most similar to it in the kernel.
-
-    Examples
-    --------
-    >>> from leakscope.results.run_directory import ExposedPicture
-    >>> shown = ExposedPicture(record_id=3, target="cat", file="a.png", rank=1, neighbours=[])
-    >>> shown.rank
-    1
-    """
+    """One of the most exposed records, with those most similar to it."""
 
     rank: int
     neighbours: list[Neighbour]
 
 
-class Gallery(BaseModel):
+class Gallery(Entry):
     """The pictures of a run, most exposed record first; ``gallery.json`` in its directory.
 
     ``disagreeing`` has those whose label the other records contradict most, the worst first.
-
-    Examples
-    --------
-    >>> from leakscope.results.run_directory import Gallery
-    >>> Gallery(pictures=[]).pictures
-    []
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     pictures: list[ExposedPicture]
     disagreeing: list[ExposedPicture] = Field(default_factory=list)
@@ -365,8 +280,7 @@ class Gallery(BaseModel):
     def files(self) -> list[str]:
         """The names of all picture files, each once."""
         every = (*self.pictures, *self.disagreeing)
-        named = [p.file for shown in every for p in (shown, *shown.neighbours)]
-        return list(dict.fromkeys(named))
+        return list(dict.fromkeys(p.file for shown in every for p in (shown, *shown.neighbours)))
 
 
 def read_gallery(directory: Path) -> tuple[Gallery, dict[str, bytes]]:
@@ -375,16 +289,16 @@ def read_gallery(directory: Path) -> tuple[Gallery, dict[str, bytes]]:
     if not path.exists():
         return Gallery(pictures=[]), {}
     require_file(path)
+    contents: dict[str, bytes] = {}
     try:
         gallery = Gallery.model_validate_json(path.read_bytes())
         for name in gallery.files():
             require_file(directory / name)
-        contents = {name: (directory / name).read_bytes() for name in gallery.files()}
+            contents[name] = (directory / name).read_bytes()
+            if not contents[name].startswith(PNG_SIGNATURE):
+                raise InputError(f"{directory / name} is not a PNG picture.")
     except ValidationError as error:
         raise InputError(f"{path} is not a gallery: {first_problem(error)}.") from error
     except OSError as error:
         raise InputError(f"{error.filename} cannot be read: {error.strerror or error}.") from error
-    for name, content in contents.items():
-        if not content.startswith(PNG_SIGNATURE):
-            raise InputError(f"{directory / name} is not a PNG picture.")
     return gallery, contents

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class LineChart:
-    """Lines over a setting; ``used`` marks the setting in use, and None leaves a point out.
+    """Lines (name, settings, levels) over a setting; None leaves a point out.
 
-    ``target`` is a level that is asked for, and ``best`` the point (setting, level) that answers.
-    With ``plain`` zero is a setting too: the axis is logarithmic beyond the least of the others.
+    ``used`` marks the setting in use, ``target`` a level that is asked for.  Axes are logarithmic,
+    but that of an advantage, which goes from 0 to 1.
     """
 
     name: str
@@ -24,16 +24,13 @@ class LineChart:
     used: float | None = None
     fraction: bool = False
     target: float | None = None
-    best: tuple[float, float] | None = None
-    plain: bool = False
 
     @property
     def caption(self) -> str:
         """What the marks mean."""
-        told = ["" if self.used is None else f"The dashed line is the {self.x} in use."]
-        told += ["" if self.target is None else "The horizontal one is the target."]
-        told += ["" if self.best is None else "The diamond is the answer."]
-        return " ".join(filter(None, told))
+        words = ["" if self.used is None else f"The dashed line is the {self.x} in use."]
+        words += ["" if self.target is None else "The horizontal one is the target."]
+        return " ".join(filter(None, words))
 
 
 @dataclass(frozen=True)

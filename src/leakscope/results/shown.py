@@ -1,4 +1,4 @@
-"""Every result in short: a title, a few sentences and one table, for notebooks and model cards.
+"""Every result in short: a title, a few sentences and one table; and how its numbers are written.
 
 A result says in :meth:`Shown.in_short` what matters of it, once; its ``repr``, its HTML in a
 notebook, its Markdown and the page of ``leakscope report`` are all made from that.
@@ -8,14 +8,9 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import dataclass
 
 from leakscope.data.files import printable
-from leakscope.errors import in_python
 
 # A repr is one line of at most so many signs.
 LONGEST = 240
@@ -35,8 +30,6 @@ class Short:
         One table, as text.
     warnings
         What to beware of.
-    picture
-        One chart as SVG, for notebooks; empty where there is none.
 
     Examples
     --------
@@ -55,19 +48,17 @@ class Short:
     title: str
     sentences: tuple[str, ...]
     headings: tuple[str, ...] = ()
-    rows: Sequence[Sequence[str]] = field(default=())
+    rows: Sequence[Sequence[str]] = ()
     warnings: tuple[str, ...] = ()
-    picture: str = ""
 
     def to_markdown(self) -> str:
         """As Markdown; signs of the data stay signs."""
         parts = [f"**{_plain(self.title)}**", *map(_plain, self.sentences)]
         parts += [f"Warning: {_plain(sentence)}" for sentence in self.warnings]
         if self.rows:
-            lines = [self.headings, *self.rows]
-            told = [f"| {' | '.join(map(_plain, cells))} |" for cells in lines]
-            told.insert(1, "|---|" + "--:|" * (len(self.headings) - 1))
-            parts.append("\n".join(told))
+            lines = [f"| {' | '.join(map(_plain, row))} |" for row in (self.headings, *self.rows)]
+            lines.insert(1, "|---|" + "--:|" * (len(self.headings) - 1))
+            parts.append("\n".join(lines))
         return "\n\n".join(parts) + "\n"
 
     def to_html(self) -> str:
@@ -82,7 +73,7 @@ class Short:
                 for row in self.rows
             )
             parts.append(f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>")
-        return f'<div class="leakscope">{"".join(parts)}{self.picture}</div>'
+        return f'<div class="leakscope">{"".join(parts)}</div>'
 
 
 class Shown:
@@ -104,110 +95,20 @@ class Shown:
 
     def __repr__(self) -> str:
         """The answer on one line, not thousands of numbers."""
-        text = in_python(printable(" ".join(" ".join(self.in_short().sentences).split())))
-        told = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
-        return f"<{type(self).__name__}: {told}>"
+        text = printable(" ".join(" ".join(self.in_short().sentences).split()))
+        text = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+        return f"<{type(self).__name__}: {text}>"
 
     def __str__(self) -> str:
         """The same."""
         return repr(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: parameters are called as Python calls them."""
-        short = self.in_short()
-        sentences, cautions = (
-            tuple(map(in_python, texts)) for texts in (short.sentences, short.warnings)
-        )
-        return replace(short, sentences=sentences, warnings=cautions).to_html()
+        return self.in_short().to_html()
 
     def to_markdown(self) -> str:
         """The result in short as Markdown, for a model card or an issue."""
         return self.in_short().to_markdown()
-
-
-# A picture in a notebook: its size, the room of its axes, and how many units it draws at most.
-WIDE, HIGH, LEFT, BELOW, DRAWN = 520, 190, 46, 38, 160
-
-
-def ranked_picture(
-    values: NDArray[np.float64],
-    low: NDArray[np.float64] | None,
-    high: NDArray[np.float64] | None,
-    *,
-    heading: str,
-    unit: str,
-    line: float,
-) -> str:
-    """Fractions over their ranks, the largest first, with their intervals; SVG without a script.
-
-    Ranks are on a logarithmic axis, so that the few most exposed are seen beside all others; the
-    dashed line is ``line``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.results.shown import ranked_picture
-    >>> told = ranked_picture(np.array([0.4, 0.1]), None, None, heading="advantage",
-    ...                       unit="record", line=0.1)
-    >>> told.startswith("<svg"), told.count("h0")  # a dot for each
-    (True, 2)
-    """
-    count = len(values)
-    if not count:
-        return ""
-    drawn = ranks_drawn(count, DRAWN)
-    across = np.log(drawn + 1.0) / max(np.log(count), 1e-9)
-    x = LEFT + 8 + across * (WIDE - LEFT - 20)
-
-    def up(fraction: Any) -> Any:
-        return HIGH - BELOW - np.clip(fraction, 0.0, 1.0) * (HIGH - BELOW - 10)
-
-    dashes = ' stroke-dasharray="5 4"'
-    parts = [
-        f'<line x1="{LEFT}" x2="{WIDE - 6}" y1="{up(level):.1f}" y2="{up(level):.1f}" '
-        f'stroke="currentColor" stroke-opacity="{0.55 if level == line else 0.15}"'
-        f"{dashes if level == line else ''}/>"
-        for level in (0.0, 0.5, 1.0, line)
-    ]
-    if low is not None and high is not None:
-        ends = zip(x, up(low[drawn]), up(high[drawn]), strict=True)
-        bars = "".join(f"M{at:.1f} {one:.1f}V{other:.1f}" for at, one, other in ends)
-        parts.append(f'<path d="{bars}" stroke="#1f5a96" stroke-opacity="0.35" stroke-width="2"/>')
-    dots = "".join(f"M{at:.1f} {y:.1f}h0" for at, y in zip(x, up(values[drawn]), strict=True))
-    parts.append(f'<path d="{dots}" stroke="#1f5a96" stroke-width="5" stroke-linecap="round"/>')
-    marks = {10**power for power in range(7) if 10**power <= count} | {count}
-    room = 0.0
-    for rank in sorted(marks, reverse=True):
-        at = LEFT + 8 + np.log(rank) / max(np.log(count), 1e-9) * (WIDE - LEFT - 20)
-        if room and room - at < 44:
-            continue
-        room = at
-        parts.append(_words(at, HIGH - BELOW + 15, f"{rank:,}", "middle"))
-    parts += [_words(LEFT - 6, up(level) + 4, f"{level:g}", "end") for level in (0.0, 0.5, 1.0)]
-    middle = (LEFT + WIDE) / 2
-    parts.append(_words(middle, HIGH - 6, f"rank of the {unit}, the most exposed first", "middle"))
-    told = f"{heading} of every {unit} by its rank"
-    return (
-        f'<svg viewBox="0 0 {WIDE} {HIGH}" width="{WIDE}" style="max-width:100%" role="img" '
-        f'font-family="system-ui,sans-serif" font-size="11"><title>{_escaped(told)}</title>'
-        f"{''.join(parts)}</svg><p><small>{_escaped(heading)} of every {_escaped(unit)}; "
-        f"dashed: {line:g}{'; bars: 95% intervals' if low is not None else ''}.</small></p>"
-    )
-
-
-def ranks_drawn(count: int, most: int) -> NDArray[np.intp]:
-    """Places in a ranking that a chart draws: all of them, or the first and ever fewer after."""
-    if count <= most:
-        return np.arange(count)
-    found: NDArray[np.intp] = np.unique(np.geomspace(1, count, most).round().astype(np.intp)) - 1
-    return found
-
-
-def _words(x: float, y: float, text: str, anchor: str) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="currentColor">'
-        f"{_escaped(text)}</text>"
-    )
 
 
 def _escaped(text: str) -> str:
@@ -231,19 +132,21 @@ def digits(value: float | None, *, infinite: bool = False, most: int = 4) -> str
     """
     if value is None:
         return "infinite" if infinite else "-"
-    return f"{value:.{most}g}"
+    return "infinite" if value == float("inf") else f"{value:.{most}g}"
 
 
-def are(count: int) -> str:
-    """``is`` of one, ``are`` of others.
+def certain(value: float | None) -> str:
+    """Four digits of a fraction; what would round to 1 is not certainty.
 
     Examples
     --------
-    >>> from leakscope.results.shown import are
-    >>> are(1), are(2)
-    ('is', 'are')
+    >>> from leakscope.results.shown import certain
+    >>> certain(0.25), certain(0.999999)
+    ('0.2500', '>0.9999')
     """
-    return "is" if count == 1 else "are"
+    if value is None:
+        return "-"
+    return ">0.9999" if value >= 0.99995 else f"{value:.4f}"
 
 
 def ends_text(low: float, high: float, form: str = ".2g") -> str:
@@ -259,15 +162,17 @@ def ends_text(low: float, high: float, form: str = ".2g") -> str:
     return ends[0] if ends[0] == ends[1] == ">0.99" else " to ".join(ends)
 
 
-def certain(value: float | None) -> str:
-    """Four digits of a fraction; what would round to 1 is not certainty.
+def counted(count: int, name: str) -> str:
+    """A number of things: ``1 record``, ``2 records``."""
+    return f"{count:,} {name}{'' if count == 1 else 's'}"
 
-    Examples
-    --------
-    >>> from leakscope.results.shown import certain
-    >>> certain(0.25), certain(0.999999)
-    ('0.2500', '>0.9999')
-    """
-    if value is None:
-        return "-"
-    return ">0.9999" if value >= 0.99995 else f"{value:.4f}"
+
+def are(count: int) -> str:
+    """``is`` of one, ``are`` of others."""
+    return "is" if count == 1 else "are"
+
+
+def named(names: Sequence[object], most: int = 10) -> str:
+    """The first names with commas between, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(str(name) for name in names[:most]) + more

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from leakscope.results.document import Number, ResultDocument
+from leakscope.results.document import Entry, Number, ResultDocument
 from leakscope.results.shown import Short, digits
 
 
-class VerifiedNumber(BaseModel):
-    """One number of a law, predicted and measured, with the z-score and the verdict.
-
-    Examples
-    --------
-    >>> from leakscope.results.verification import VerifiedNumber
-    >>> VerifiedNumber(law="record 3", quantity="mean", predicted=1.0, measured=1.1, stderr=0.05,
-    ...                z=2.0, verdict="agrees").verdict
-    'agrees'
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class VerifiedNumber(Entry):
+    """One number of a law, predicted and measured, with the z-score and the verdict."""
 
     law: str
     quantity: str
@@ -46,12 +36,6 @@ class Verification(ResultDocument):
 
     One that differs contradicts the result that was verified (:attr:`contradicts`).  ``borne_out``
     are units that an audit does not know, and whose numbers shadow models show all the same.
-
-    Examples
-    --------
-    >>> from leakscope.results import Verification
-    >>> Verification.model_fields["kind"].default
-    'verify'
     """
 
     kind: Literal["verify"] = "verify"

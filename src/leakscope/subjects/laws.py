@@ -56,28 +56,6 @@ def measured_at_once(pair: LawPair) -> dict[str, FloatArray]:
     return {name: found[name] for name in MEASURES}
 
 
-def own_measure(name: str, measure: Callable[[LawPair], Any]) -> Measure:
-    """A measure of the user's own: one number for each pair of a batch, or a sentence."""
-
-    def checked(pair: LawPair) -> FloatArray:
-        try:
-            found = np.asarray(measure(pair), dtype=np.float64)
-        except InputError:
-            raise
-        except Exception as error:
-            told = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-            raise InputError(f"the measure {name} could not be computed ({told}).") from error
-        if found.shape != pair.batch_shape or np.isnan(found).any():
-            raise InputError(
-                f"the measure {name} must give one number for each pair of a batch of shape "
-                f"{pair.batch_shape}, but it gave "
-                + ("a NaN." if found.shape == pair.batch_shape else f"an array of {found.shape}.")
-            )
-        return found
-
-    return checked
-
-
 def summed_up(
     pair: LawPair, trusted: NDArray[np.bool_], columns: Mapping[str, NDArray[Any]] | None = None
 ) -> dict[str, Any]:
@@ -138,8 +116,6 @@ class UnitLaws(ABC):
     # How far a measure that was tabulated may lie from one that is computed.
     tolerance: float = 0.0
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    # Measures of the user's own, by column.
-    own: Mapping[str, Measure] = field(default_factory=dict)
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @property
@@ -259,7 +235,7 @@ class UnitLaws(ABC):
 
     def ends(self, column: str) -> tuple[FloatArray, FloatArray]:
         """(U,) between which a measure lies: twice itself, where it is known."""
-        value = self.measured(self.table_measures[column])
+        value = self.measured(MEASURES[column])
         return value, value
 
     def chance_above(self, threshold: float, advantage: FloatArray) -> FloatArray:
@@ -268,18 +244,11 @@ class UnitLaws(ABC):
 
     def measures(self) -> dict[str, FloatArray]:
         """Every measure that a table has, by column."""
-        found = {name: np.empty(self.units) for name in self.table_measures}
+        found = {name: np.empty(self.units) for name in MEASURES}
         for units, pair in self.batches():
             for name, values in measured_at_once(pair).items():
                 found[name][units] = values
-            for name, measure in self.own.items():
-                found[name][units] = measure(pair)
         return found
-
-    @property
-    def table_measures(self) -> Mapping[str, Measure]:
-        """Those of every table, and the user's own."""
-        return {**MEASURES, **self.own}
 
     def pair(self) -> LawPair:
         """The pairs of all units in one batch."""
@@ -429,7 +398,7 @@ class PosteriorLaws(UnitLaws):
         Of counted units any law of their advantage A is allowed: the AUC lies between (1 + A)/2 and
         1 - (1 - A)^2 / 2, and the KL is at least 2 A^2 (Pinsker).
         """
-        low, high = self._quantiles(self.table_measures[column])
+        low, high = self._quantiles(MEASURES[column])
         if self.counted.any() and "advantage_low" in self.columns:
             least, most = (self.columns[f"advantage_{end}"] for end in ("low", "high"))
             if column == "auc":
@@ -488,7 +457,7 @@ class PosteriorLaws(UnitLaws):
         """Every measure's posterior mean."""
         return {
             name: self.values[name] if name in self.values else self.measured(measure)
-            for name, measure in self.table_measures.items()
+            for name, measure in MEASURES.items()
         }
 
     def roc(self, unit: int) -> RocCurve:
