@@ -145,11 +145,16 @@ def from_sklearn(
     return replace(model, problems=problems, whole=whole if whole.learned else None)
 
 
-def no_laws(estimator: Any) -> str | None:
-    """Why no laws follow from one fit of this estimator, fitted or not; None where they do.
+def is_read(estimator: Any) -> bool:
+    """Whether laws of one fit are known of this class of estimators, fitted or not."""
+    return any(name in READERS for name in class_names(innermost(estimator)))
 
-    By its class and its parameters alone.  What only the fit shows, such as that it has not
-    converged, is a `NoLawsError` of `from_sklearn`.
+
+def no_laws(estimator: Any) -> str | None:
+    """Why no laws follow from one fit of this estimator by its parameters; None where they do.
+
+    What only the fit shows, such as that it has not converged, is a `NoLawsError` of
+    `from_sklearn`.
     """
     return _why_none(innermost(estimator))
 

@@ -21,7 +21,7 @@ from leakscope.data.files import told_as
 from leakscope.data.models import ModelFile, read_model
 from leakscope.data.preparation import prepare, target_unit
 from leakscope.errors import InputError
-from leakscope.fitted.from_sklearn import no_laws
+from leakscope.fitted.from_sklearn import is_read, no_laws
 from leakscope.fitted.heads import described_by, measured, solves_convex
 from leakscope.fitted.people import neighbours_of
 from leakscope.fitted.problem import FittedModel, NoLawsError
@@ -226,6 +226,9 @@ class Fit(Subject):
     @classmethod
     def of(cls, asked: Asked, stage: Stages) -> Fit:
         """The user's own model as it is, or fitted on the records; or the named one fitted."""
+        why = None if asked.own is None or _is_described(asked.own) else no_laws(asked.own)
+        if why is not None:
+            raise PassedOnError(f"no laws follow from one fit: {why}")
         try:
             subject = cls._of(asked, stage)
         except NoLawsError as error:
@@ -781,7 +784,7 @@ class Fit(Subject):
 
 def _has_laws(own: Any) -> bool:
     """Whether laws follow from one fit of it, by what it is and by its parameters."""
-    return _is_described(own) or (hasattr(own, "fit") and no_laws(own) is None)
+    return _is_described(own) or (hasattr(own, "fit") and is_read(own))
 
 
 def _is_described(own: Any) -> bool:

@@ -35,7 +35,6 @@ from leakscope.fitted.few_models import (
     model_effects,
     require_units,
 )
-from leakscope.fitted.from_sklearn import no_laws
 from leakscope.fitted.people import summed_by
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import LawPair
@@ -273,14 +272,6 @@ class Training(Subject):
         """The training on arrays as they are, or on a dataset's columns as they stand."""
         if not asked.trains:
             _require_usual(asked)
-        found = cls._of(asked, stage)
-        why = None if asked.trains or not hasattr(asked.own, "fit") else no_laws(asked.own)
-        if why is not None:
-            found.warnings = (f"Models of halves answer: {why}", *found.warnings)
-        return found
-
-    @classmethod
-    def _of(cls, asked: Asked, stage: Stages) -> Training:
         with stage("check"), one_process():
             if asked.dataset is None:
                 return cls._of_arrays(asked)
