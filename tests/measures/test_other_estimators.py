@@ -25,7 +25,7 @@ def test_jeffreys_is_the_sum_of_both_directions(shift: float) -> None:
     pair = LawPair(Normal(shift, 2.0), Normal(0.0, 1.0))
     both = measures.kl(pair) + measures.kl(pair, "member_to_nonmember")  # type: ignore[operator]
     assert float(measures.jeffreys(pair)) == pytest.approx(float(both), rel=1e-13)
-    with pytest.raises(InputError, match="both directions"):
+    with pytest.raises(InputError):
         measures.jeffreys(LawPair(Empirical([0.0, 1.0]), Empirical([0.0, 2.0])))
 
 

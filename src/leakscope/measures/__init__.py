@@ -13,9 +13,7 @@ from leakscope.measures.accusation import (
     positive_predictive_value,
     tolerable_tpr,
 )
-from leakscope.measures.drawn_designs import ScoredAdvantage, scored_advantage
-from leakscope.measures.empirical_estimates import advantage_of_log_ratios, binned_advantage
-from leakscope.measures.empirical_ranks import Estimate
+from leakscope.measures.drawn import ScoredAdvantage, scored_advantage
 from leakscope.measures.normal_divergence import kl_parts, normal_kl_of_draws
 from leakscope.measures.pair_measures import (
     advantage,
@@ -32,6 +30,7 @@ from leakscope.measures.pair_measures import (
     trade_off,
 )
 from leakscope.measures.population import population_measures
+from leakscope.measures.samples import Estimate, advantage_of_log_ratios, binned_advantage
 
 # isort: split
 

@@ -127,6 +127,10 @@ class Atoms(Ratio):
             log_moment[near] = np.log1p((terms - power * self.gain[near]).sum(axis=-1))
         return np.asarray(log_moment / r)
 
+    def jeffreys(self) -> FloatArray:
+        """KL(P1 || P0) + KL(P0 || P1), shape (B,)."""
+        return np.asarray(_product(self.gain, self.loss).sum(axis=-1))
+
     def tpr_at(self, fpr: FloatArray) -> tuple[FloatArray, FloatArray]:
         """TPR and FNR, (B, m), of the best tests of the sizes ``fpr``, (m,)."""
         tests = self._tests(fpr)
@@ -186,7 +190,7 @@ class Atoms(Ratio):
 
 def _product(mass: FloatArray, value: FloatArray) -> FloatArray:
     """Their product; nothing without a mass, whatever the value."""
-    return np.multiply(mass, value, out=np.zeros_like(mass), where=mass > 0.0)
+    return np.multiply(mass, value, out=np.zeros_like(mass), where=mass != 0.0)
 
 
 class _Tests(NamedTuple):

@@ -22,11 +22,9 @@ and a law of several outputs has one excess and a score for each output.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtr
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.special_functions import log_interval, x_minus_log1p
-from leakscope.laws.distributions import SpikeAndSlab
+from leakscope._numerics.special_functions import x_minus_log1p
 
 # Below this |r excess| the logarithm of left is expanded: it would lose its digits to excess.
 _EXPANDED = 0.3
@@ -94,32 +92,6 @@ def kl_reverse_parts(
     small = x_minus_log1p(-np.minimum(share, 0.5))
     variance = np.where(excess < 1.0, small, np.log1p(excess) - share)
     return 0.5 * outputs * variance, np.asarray(0.5 * share * squared_score)
-
-
-def jeffreys_of_spikes(member: SpikeAndSlab, nonmember: SpikeAndSlab) -> FloatArray:
-    """Jeffreys divergence of spikes and slabs with the same scales and thresholds.
-
-    On the branches the log ratio is linear in the field, and its two means differ by the shift of
-    the truncated first moments; the atom adds its own difference of masses and of logs.
-    """
-    up, down = member.location, nonmember.location
-    sigma, threshold = member.sigma, member.threshold
-    shift, middle = up - down, 0.5 * (up + down)
-
-    def side(m: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        a, b = (threshold - m) / sigma, (threshold + m) / sigma
-        active = ndtr(-a) + ndtr(-b)
-        gap = (np.exp(-0.5 * a * a) - np.exp(-0.5 * b * b)) / np.sqrt(2.0 * np.pi)
-        # E[field - middle; active], and the log mass of the atom
-        first = (m - middle) * active + sigma * gap
-        return first, np.asarray(1.0 - active), log_interval(m / sigma, threshold / sigma)
-
-    first_up, atom_up, log_up = side(up)
-    first_down, atom_down, log_down = side(down)
-    branches = shift / sigma**2 * (first_up - first_down)
-    with np.errstate(invalid="ignore"):
-        atoms = (atom_up - atom_down) * (log_up - log_down)
-    return np.asarray(branches + np.where(np.isfinite(atoms), atoms, 0.0))
 
 
 # Directions in which the first law has less than this share of its largest variance

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,21 +18,22 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.json_numbers import plain
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
-from leakscope.laws.distributions import Empirical, SpikeAndSlab
+from leakscope.laws.distributions import Empirical
 from leakscope.laws.pair import LawPair, Provenance
-from leakscope.measures import empirical_estimates, empirical_kl
-from leakscope.measures.empirical_ranks import AnyDirection, Direction, Estimate, directions_of
+from leakscope.measures import samples
 from leakscope.measures.engines import over_pairs
-from leakscope.measures.normal_divergence import jeffreys_of_spikes
 from leakscope.measures.ratio import Ratio
+from leakscope.measures.samples import AnyDirection, Direction, Estimate
 from leakscope.settings.measure import MEASURE_DEFAULTS
+
+RandomState = int | np.random.Generator | Key | None
 
 
 def advantage(
     pair: LawPair,
     *,
     confidence: float = MEASURE_DEFAULTS.confidence,
-    random_state: int | np.random.Generator | Key | None = None,
+    random_state: RandomState = None,
 ) -> FloatArray | Estimate:
     """The membership advantage: max over tests of TPR - FPR, between 0 and 1.
 
@@ -48,24 +49,19 @@ def advantage(
     0.322675
     """
     if is_empirical(pair):
-        return empirical_estimates.advantage(*samples(pair), confidence, as_key(random_state))
+        key = as_key(random_state)
+        found = samples.delta_at_epsilon(*scores_of(pair), np.zeros(1), confidence, key)
+        return _shaped(found, pair.batch_shape)
     return over_pairs(pair, lambda ratio: ratio.advantage())
 
 
 def overlap(pair: LawPair) -> FloatArray:
     """One minus the advantage, with its own digits when the advantage is nearly one."""
-    if is_empirical(pair):
-        raise InputError("overlap: samples cannot show an overlap near zero; use advantage.")
+    _require_known(pair, "overlap")
     return over_pairs(pair, lambda ratio: ratio.overlap())
 
 
-def kl(
-    pair: LawPair,
-    direction: Direction = "nonmember_to_member",
-    *,
-    confidence: float = MEASURE_DEFAULTS.confidence,
-    random_state: int | np.random.Generator | Key | None = None,
-) -> FloatArray | Estimate:
+def kl(pair: LawPair, direction: Direction = "nonmember_to_member") -> FloatArray:
     """Kullback-Leibler divergence in nats; by default KL(nonmember || member).
 
     The default is the direction of the paper **lood** (Def. C.3); ``"member_to_nonmember"``
@@ -79,10 +75,7 @@ def kl(
     >>> round(float(kl(pair)), 6), round(float(kl(pair, "member_to_nonmember")), 6)
     (0.318147, 0.806853)
     """
-    turned = _oriented(pair, direction)
-    if is_empirical(pair):
-        return empirical_kl.kl(*samples(pair), direction, confidence, as_key(random_state))
-    return over_pairs(turned, lambda ratio: ratio.renyi(1.0))
+    return renyi(pair, 1.0, direction)
 
 
 def jeffreys(pair: LawPair) -> FloatArray:
@@ -90,13 +83,7 @@ def jeffreys(pair: LawPair) -> FloatArray:
 
     It keeps its digits where each of the two is a small difference of large terms.
     """
-    if is_empirical(pair):
-        raise InputError("jeffreys: for scores add the estimates of kl in both directions.")
-    member, nonmember = pair.member, pair.nonmember
-    if isinstance(member, SpikeAndSlab) and isinstance(nonmember, SpikeAndSlab):
-        alike = (member.sigma == nonmember.sigma) & (member.threshold == nonmember.threshold)
-        if alike.all():
-            return jeffreys_of_spikes(member, nonmember)
+    _require_known(pair, "jeffreys")
     return over_pairs(pair, lambda ratio: ratio.jeffreys())
 
 
@@ -115,9 +102,9 @@ def renyi(pair: LawPair, order: float, direction: Direction = "nonmember_to_memb
     """
     if not order > 0.0:
         raise InputError(f"renyi: the order must be above zero, but it is {order!r}.")
-    if is_empirical(pair):
-        raise InputError("renyi: it cannot be estimated from scores; use kl or advantage.")
-    return over_pairs(_oriented(pair, direction), lambda ratio: ratio.renyi(float(order)))
+    _require_known(pair, "a divergence")
+    turned = pair if _directions(direction) == ("member_to_nonmember",) else pair.swapped()
+    return over_pairs(turned, lambda ratio: ratio.renyi(float(order)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +136,7 @@ class RocCurve:
 def auc(pair: LawPair, *, confidence: float = MEASURE_DEFAULTS.confidence) -> FloatArray | Estimate:
     """Area under the ROC of the likelihood-ratio test: 0.5 for equal laws, 1 for disjoint ones.
 
-    For empirical laws, the area under the ROC of the score, with DeLong's interval.
+    For empirical laws, the area under the ROC of the score, with its interval.
 
     Examples
     --------
@@ -159,7 +146,7 @@ def auc(pair: LawPair, *, confidence: float = MEASURE_DEFAULTS.confidence) -> Fl
     0.704833
     """
     if is_empirical(pair):
-        return empirical_estimates.auc(*samples(pair), confidence)
+        return samples.auc(*scores_of(pair), confidence)
     return over_pairs(pair, lambda ratio: ratio.auc())
 
 
@@ -179,11 +166,11 @@ def tpr_at_fpr(
     >>> [f"{t:.4e}" for t in tpr_at_fpr(pair, [1e-3, 1e-12])]
     ['1.8298e-02', '7.9736e-10']
     """
-    levels, shape = as_levels(fpr, "fpr", 0.0, 1.0, "a fraction between 0 and 1")
+    levels, shape = as_fractions(fpr, "fpr")
     if is_empirical(pair):
-        found = empirical_estimates.tpr_at_fpr(*samples(pair), levels, confidence)
-        return found.reshape((*pair.batch_shape, *shape))
-    return _best_test(pair, levels, shape, 0)
+        found = samples.tpr_at_fpr(*scores_of(pair), levels, confidence)
+        return _shaped(found, (*pair.batch_shape, *shape))
+    return _at_levels(pair, lambda ratio: ratio.tpr_at(levels)[0], levels, shape)
 
 
 def trade_off(
@@ -191,7 +178,8 @@ def trade_off(
 ) -> FloatArray | Estimate:
     """The f-DP trade-off curve: the least false-negative rate at each false-positive rate.
 
-    It is 1 - TPR, with its own digits where the TPR is nearly one.
+    It is 1 - TPR, with its own digits where the TPR is nearly one; of empirical laws one minus
+    their ROC, with its band.
 
     Examples
     --------
@@ -201,19 +189,13 @@ def trade_off(
     >>> trade_off(pair, [0.0, 0.5, 1.0]).round(4)
     array([1.    , 0.1587, 0.    ])
     """
-    levels, shape = as_levels(fpr, "fpr", 0.0, 1.0, "a fraction between 0 and 1")
+    levels, shape = as_fractions(fpr, "fpr")
     if is_empirical(pair):
-        found = empirical_estimates.trade_off(*samples(pair), levels, confidence)
-        return found.reshape((*pair.batch_shape, *shape))
-    return _best_test(pair, levels, shape, 1)
-
-
-def _best_test(
-    pair: LawPair, fpr: FloatArray, shape: tuple[int, ...], which: Literal[0, 1]
-) -> FloatArray:
-    """TPR (0) or FNR (1) of the best test at each FPR."""
-    flat = over_pairs(pair, lambda ratio: ratio.tpr_at(fpr)[which], (fpr.size,))
-    return flat.reshape((*pair.batch_shape, *shape))
+        curve = samples.roc(*scores_of(pair), levels, confidence)
+        value, high, low = (1.0 - part for part in (curve.value, curve.low, curve.high))
+        found = Estimate(value, low, high, confidence, f"one minus the {curve.method}", curve.bias)
+        return _shaped(found, (*pair.batch_shape, *shape))
+    return _at_levels(pair, lambda ratio: ratio.tpr_at(levels)[1], levels, shape)
 
 
 def roc(
@@ -226,12 +208,11 @@ def roc(
     if fpr is None:
         low = np.logspace(-12.0, -1.5, 64)
         fpr = np.concatenate([[0.0], low, np.linspace(low[-1], 1.0, 65)[1:]])
-    levels, _ = as_levels(fpr, "fpr", 0.0, 1.0, "a fraction between 0 and 1")
+    levels, _ = as_fractions(fpr, "fpr")
     if is_empirical(pair):
-        found = empirical_estimates.roc(*samples(pair), levels, confidence)
+        found = samples.roc(*scores_of(pair), levels, confidence)
         return RocCurve(levels, found.value, pair.provenance, found.low, found.high)
-    tpr = tpr_at_fpr(pair, levels)
-    return RocCurve(levels, np.asarray(tpr), pair.provenance)
+    return RocCurve(levels, np.asarray(tpr_at_fpr(pair, levels)), pair.provenance)
 
 
 def epsilon_at_delta(
@@ -240,7 +221,7 @@ def epsilon_at_delta(
     direction: AnyDirection = "both",
     *,
     confidence: float = MEASURE_DEFAULTS.confidence,
-    random_state: int | np.random.Generator | Key | None = None,
+    random_state: RandomState = None,
 ) -> FloatArray | Estimate:
     """The least epsilon >= 0 with P(S) <= exp(epsilon) Q(S) + delta for every event S.
 
@@ -258,14 +239,15 @@ def epsilon_at_delta(
     >>> round(float(epsilon_at_delta(pair, 1e-5, "nonmember_to_member")), 5)
     0.69264
     """
-    directions = directions_of(direction)
-    levels, shape = as_levels(delta, "delta", 0.0, 1.0, "a probability between 0 and 1")
+    directions = _directions(direction)
+    levels, shape = as_fractions(delta, "delta")
     if is_empirical(pair):
-        found = empirical_estimates.epsilon_at_delta(
-            *samples(pair), levels, confidence, as_key(random_state), direction=direction
+        found = samples.epsilon_at_delta(
+            *scores_of(pair), levels, confidence, as_key(random_state), direction=direction
         )
-        return found.reshape((*pair.batch_shape, *shape))
-    return _larger(pair, lambda ratio: ratio.epsilon_at(levels), directions, levels.size, shape)
+        return _shaped(found, (*pair.batch_shape, *shape))
+    measure = _larger(lambda ratio: ratio.epsilon_at(levels), directions)
+    return _at_levels(pair, measure, levels, shape)
 
 
 def delta_at_epsilon(
@@ -274,7 +256,7 @@ def delta_at_epsilon(
     direction: AnyDirection = "both",
     *,
     confidence: float = MEASURE_DEFAULTS.confidence,
-    random_state: int | np.random.Generator | Key | None = None,
+    random_state: RandomState = None,
 ) -> FloatArray | Estimate:
     """The hockey-stick divergence: the largest P(S) - exp(epsilon) Q(S) over events S.
 
@@ -288,33 +270,40 @@ def delta_at_epsilon(
     >>> delta_at_epsilon(pair, [0.0, 1.0]).round(6)
     array([0.382925, 0.126937])
     """
-    directions = directions_of(direction)
-    levels, shape = as_levels(epsilon, "epsilon", -1e300, 1e300, "a finite number")
+    directions = _directions(direction)
+    levels, shape = _levels(epsilon, "epsilon", -1e300, 1e300, "a finite number")
     if is_empirical(pair):
-        found = empirical_estimates.delta_at_epsilon(
-            *samples(pair), levels, confidence, as_key(random_state), direction=direction
+        found = samples.delta_at_epsilon(
+            *scores_of(pair), levels, confidence, as_key(random_state), direction=direction
         )
-        return found.reshape((*pair.batch_shape, *shape))
+        return _shaped(found, (*pair.batch_shape, *shape))
+    measure = _larger(lambda ratio: ratio.delta_at(levels), directions)
+    return _at_levels(pair, measure, levels, shape)
 
-    return _larger(pair, lambda ratio: ratio.delta_at(levels), directions, levels.size, shape)
+
+Measure = Callable[[Ratio], FloatArray]
 
 
-def _larger(
-    pair: LawPair,
-    measure: Callable[[Ratio], FloatArray],
-    directions: tuple[Direction, ...],
-    columns: int,
-    shape: tuple[int, ...],
+def _at_levels(
+    pair: LawPair, measure: Measure, levels: FloatArray, shape: tuple[int, ...]
 ) -> FloatArray:
-    def largest(ratio: Ratio) -> FloatArray:
-        values = [
-            measure(ratio if one == "member_to_nonmember" else ratio.reversed())
-            for one in directions
-        ]
-        return np.asarray(np.max(values, axis=0))
+    flat = over_pairs(pair, measure, (levels.size,))
+    return flat.reshape((*pair.batch_shape, *shape))
 
-    flat = over_pairs(pair, largest, (columns,))
-    return np.asarray(flat.reshape((*pair.batch_shape, *shape)))
+
+def _larger(measure: Measure, directions: tuple[str, ...]) -> Measure:
+    """The largest of a measure over the directions, for each of a batch."""
+
+    def largest(ratio: Ratio) -> FloatArray:
+        turned = [ratio if one == "member_to_nonmember" else ratio.reversed() for one in directions]
+        return np.asarray(np.max([measure(each) for each in turned], axis=0))
+
+    return largest
+
+
+def _shaped(found: Estimate, shape: tuple[int, ...]) -> Estimate:
+    value, low, high = (part.reshape(shape) for part in (found.value, found.low, found.high))
+    return Estimate(value, low, high, found.confidence, found.method, found.bias)
 
 
 def table_measures(
@@ -324,9 +313,8 @@ def table_measures(
 
     The measures of one pair share most of their work; one after the other, each would redo it.
     """
-    levels = as_levels(fpr, "fpr", 0.0, 1.0, "a fraction between 0 and 1")[0]
-    if is_empirical(pair):
-        raise InputError("table_measures: of samples every measure is an estimate.")
+    levels = as_fractions(fpr, "fpr")[0]
+    _require_known(pair, "table_measures")
     names = ("advantage", "kl_reverse", "kl", "auc")
 
     def measure(ratio: Ratio) -> FloatArray:
@@ -345,6 +333,9 @@ EPSILON_NOTE = (
     "and no differential-privacy guarantee"
 )
 
+# Measures at levels, in the order of a table.
+AT_LEVELS = ("renyi", "tpr_at_fpr", "epsilon_at_delta", "delta_at_epsilon")
+
 
 @dataclass(frozen=True, eq=False)
 class Summary:
@@ -353,62 +344,57 @@ class Summary:
     ``kl`` is KL(nonmember || member) and ``kl_reverse`` the other direction, ``renyi`` is of the
     nonmember law from the member law, and epsilons and deltas are the larger of both directions.
     For empirical laws the numbers are estimates, ``estimates`` holds their intervals, and the
-    measures that samples cannot give (``overlap``, ``renyi``) are left out.
+    measures that samples cannot give (``overlap``, ``kl``, ``renyi``) are left out.
     """
 
     advantage: FloatArray
-    kl: FloatArray
-    kl_reverse: FloatArray
     auc: FloatArray
     tpr_at_fpr: Mapping[float, FloatArray]
     epsilon_at_delta: Mapping[float, FloatArray]
     delta_at_epsilon: Mapping[float, FloatArray]
     provenance: Provenance
     overlap: FloatArray | None = None
+    kl: FloatArray | None = None
+    kl_reverse: FloatArray | None = None
     renyi: Mapping[float, FloatArray] = field(default_factory=dict)
     estimates: Mapping[str, Estimate] = field(default_factory=dict)
-    epsilon_direction: str = "both"
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers as plain values for JSON; a number that is not finite becomes ``None``."""
-        result: dict[str, Any] = {
-            "advantage": plain(self.advantage),
-            "kl": plain(self.kl),
-            "kl_reverse": plain(self.kl_reverse),
-            "auc": plain(self.auc),
-            "tpr_at_fpr": {f"{k:g}": plain(v) for k, v in self.tpr_at_fpr.items()},
-            "epsilon_at_delta": {f"{k:g}": plain(v) for k, v in self.epsilon_at_delta.items()},
-            "delta_at_epsilon": {f"{k:g}": plain(v) for k, v in self.delta_at_epsilon.items()},
-            "epsilon_direction": self.epsilon_direction,
-            "epsilon_note": EPSILON_NOTE,
-        }
+        scalars = {name: getattr(self, name) for name in ("advantage", "kl", "kl_reverse", "auc")}
         if self.overlap is not None:
-            result["overlap"] = plain(self.overlap)
-            result["renyi"] = {f"{k:g}": plain(v) for k, v in self.renyi.items()}
-        if self.estimates:
-            result["intervals"] = {
-                name: {
-                    "low": plain(found.low),
-                    "high": plain(found.high),
-                    "confidence": found.confidence,
-                    "method": found.method,
-                    "bias": found.bias,
-                }
-                for name, found in self.estimates.items()
+            scalars["overlap"] = self.overlap
+        ends = {
+            name: {
+                "low": plain(found.low),
+                "high": plain(found.high),
+                "confidence": found.confidence,
+                "method": found.method,
+                "bias": found.bias,
             }
-        result["provenance"] = self.provenance.to_dict()
-        return result
+            for name, found in self.estimates.items()
+        }
+        return {
+            **{name: None if value is None else plain(value) for name, value in scalars.items()},
+            **{
+                name: {f"{level:g}": plain(value) for level, value in getattr(self, name).items()}
+                for name in AT_LEVELS
+            },
+            "epsilon_direction": "both",
+            "epsilon_note": EPSILON_NOTE,
+            **({"intervals": ends} if ends else {}),
+            "provenance": self.provenance.to_dict(),
+        }
 
     def to_frame(self) -> pd.DataFrame:
         """A table with a row for each pair."""
-        columns: dict[str, FloatArray] = {"advantage": self.advantage}
-        if self.overlap is not None:
-            columns["overlap"] = self.overlap
-        columns |= {"kl": self.kl, "kl_reverse": self.kl_reverse, "auc": self.auc}
-        columns |= {f"renyi_{k:g}": v for k, v in self.renyi.items()}
-        columns |= {f"tpr_at_fpr_{k:g}": v for k, v in self.tpr_at_fpr.items()}
-        columns |= {f"epsilon_at_delta_{k:g}": v for k, v in self.epsilon_at_delta.items()}
-        columns |= {f"delta_at_epsilon_{k:g}": v for k, v in self.delta_at_epsilon.items()}
+        columns = {
+            name: getattr(self, name)
+            for name in ("advantage", "overlap", "kl", "kl_reverse", "auc")
+            if getattr(self, name) is not None
+        }
+        for name in AT_LEVELS:
+            columns |= {f"{name}_{k:g}": v for k, v in getattr(self, name).items()}
         for name, found in self.estimates.items():
             columns |= {f"{name}_low": found.low, f"{name}_high": found.high}
         return pd.DataFrame({name: np.atleast_1d(v).ravel() for name, v in columns.items()})
@@ -422,7 +408,7 @@ def summary(
     epsilon: Sequence[float] = (1.0,),
     order: Sequence[float] = (2.0,),
     confidence: float = MEASURE_DEFAULTS.confidence,
-    random_state: int | np.random.Generator | Key | None = None,
+    random_state: RandomState = None,
 ) -> Summary:
     """All measures, for the whole batch.
 
@@ -434,98 +420,72 @@ def summary(
     >>> round(float(found.advantage), 4), round(float(found.tpr_at_fpr[0.001]), 4)
     (0.3227, 0.0999)
     """
-    fpr_levels = as_levels(fpr, "fpr", 0.0, 1.0, "a fraction between 0 and 1")[0]
-    delta_levels = as_levels(delta, "delta", 0.0, 1.0, "a probability between 0 and 1")[0]
-    epsilon_levels = as_levels(epsilon, "epsilon", -1e300, 1e300, "a finite number")[0]
+    fprs, deltas = as_fractions(fpr, "fpr")[0], as_fractions(delta, "delta")[0]
+    epsilons = _levels(epsilon, "epsilon", -1e300, 1e300, "a finite number")[0]
     if is_empirical(pair):
-        return _estimated(
-            pair, fpr_levels, delta_levels, epsilon_levels, confidence, as_key(random_state)
-        )
+        return _estimated(pair, (fprs, deltas, epsilons), confidence, as_key(random_state))
     orders = [float(a) for a in order]
 
     def measure(ratio: Ratio) -> FloatArray:
         back = ratio.reversed()
-        scalars = [
-            ratio.advantage(),
-            ratio.overlap(),
-            back.renyi(1.0),
-            ratio.renyi(1.0),
-            ratio.auc(),
-            *(back.renyi(a) for a in orders),
-        ]
-        larger = [
-            np.maximum(ratio.epsilon_at(delta_levels), back.epsilon_at(delta_levels)),
-            np.maximum(ratio.delta_at(epsilon_levels), back.delta_at(epsilon_levels)),
-        ]
-        return np.column_stack([*scalars, ratio.tpr_at(fpr_levels)[0], *larger])
+        first = [ratio.advantage(), ratio.overlap(), back.renyi(1.0), ratio.renyi(1.0), ratio.auc()]
+        return np.column_stack(
+            [
+                *first,
+                *(back.renyi(a) for a in orders),
+                ratio.tpr_at(fprs)[0],
+                np.maximum(ratio.epsilon_at(deltas), back.epsilon_at(deltas)),
+                np.maximum(ratio.delta_at(epsilons), back.delta_at(epsilons)),
+            ]
+        )
 
-    count = 5 + len(orders) + fpr_levels.size + delta_levels.size + epsilon_levels.size
-    table = np.moveaxis(over_pairs(pair, measure, (count,)), -1, 0)
-    ends = np.cumsum([5, len(orders), fpr_levels.size, delta_levels.size])
-    scalars, renyi, tpr, eps, deltas = np.split(table, ends)
-    return Summary(
-        advantage=scalars[0],
-        overlap=scalars[1],
-        kl=scalars[2],
-        kl_reverse=scalars[3],
-        auc=scalars[4],
-        renyi=dict(zip(orders, renyi, strict=True)),
-        tpr_at_fpr=dict(zip(fpr_levels.tolist(), tpr, strict=True)),
-        epsilon_at_delta=dict(zip(delta_levels.tolist(), eps, strict=True)),
-        delta_at_epsilon=dict(zip(epsilon_levels.tolist(), deltas, strict=True)),
-        provenance=pair.provenance,
-    )
+    names = ("advantage", "overlap", "kl", "kl_reverse", "auc")
+    levels = dict(zip(AT_LEVELS, (orders, *map(np.ndarray.tolist, (fprs, deltas, epsilons)))))  # noqa: B905
+    count = len(names) + sum(map(len, levels.values()))
+    columns = iter(np.moveaxis(over_pairs(pair, measure, (count,)), -1, 0))
+    scalars: dict[str, Any] = {name: next(columns) for name in names}
+    tables: dict[str, Any] = {
+        name: {level: next(columns) for level in at} for name, at in levels.items()
+    }
+    return Summary(provenance=pair.provenance, **scalars, **tables)
 
 
 def _estimated(
-    pair: LawPair,
-    fpr: FloatArray,
-    delta: FloatArray,
-    epsilon: FloatArray,
-    confidence: float,
-    key: Key,
+    pair: LawPair, levels: tuple[FloatArray, ...], confidence: float, key: Key
 ) -> Summary:
-    known: dict[str, Any] = {"confidence": confidence}
     keyed: dict[str, Any] = {"confidence": confidence, "random_state": key}
-    found: dict[str, Estimate] = {}
-
-    def note(name: str, estimate: FloatArray | Estimate) -> FloatArray:
-        assert isinstance(estimate, Estimate)
-        found[name] = estimate
-        return estimate.value
-
+    asked: dict[str, FloatArray | Estimate] = {
+        "advantage": advantage(pair, **keyed),
+        "auc": auc(pair, confidence=confidence),
+    }
+    fprs, deltas, epsilons = (at.tolist() for at in levels)
+    asked |= {f"tpr_at_fpr_{x:g}": tpr_at_fpr(pair, x, confidence=confidence) for x in fprs}
+    asked |= {f"epsilon_at_delta_{x:g}": epsilon_at_delta(pair, x, **keyed) for x in deltas}
+    asked |= {f"delta_at_epsilon_{x:g}": delta_at_epsilon(pair, x, **keyed) for x in epsilons}
+    found = {name: each for name, each in asked.items() if isinstance(each, Estimate)}
     return Summary(
-        advantage=note("advantage", advantage(pair, **keyed)),
-        kl=note("kl", kl(pair, **keyed)),
-        kl_reverse=note("kl_reverse", kl(pair, "member_to_nonmember", **keyed)),
-        auc=note("auc", auc(pair, **known)),
-        tpr_at_fpr={
-            x: note(f"tpr_at_fpr_{x:g}", tpr_at_fpr(pair, x, **known)) for x in fpr.tolist()
-        },
-        epsilon_at_delta={
-            x: note(f"epsilon_at_delta_{x:g}", epsilon_at_delta(pair, x, **keyed))
-            for x in delta.tolist()
-        },
-        delta_at_epsilon={
-            x: note(f"delta_at_epsilon_{x:g}", delta_at_epsilon(pair, x, **keyed))
-            for x in epsilon.tolist()
-        },
+        advantage=found["advantage"].value,
+        auc=found["auc"].value,
+        tpr_at_fpr={x: found[f"tpr_at_fpr_{x:g}"].value for x in fprs},
+        epsilon_at_delta={x: found[f"epsilon_at_delta_{x:g}"].value for x in deltas},
+        delta_at_epsilon={x: found[f"delta_at_epsilon_{x:g}"].value for x in epsilons},
         provenance=pair.provenance,
         estimates=found,
     )
 
 
-def _oriented(pair: LawPair, direction: Direction) -> LawPair:
-    """The pair turned so that its member law is the first law of ``direction``."""
-    if direction not in get_args(Direction):
+def _directions(direction: str) -> tuple[str, ...]:
+    """The one direction, or both."""
+    both = ("member_to_nonmember", "nonmember_to_member")
+    if direction not in (*both, "both"):
         raise InputError(
-            "direction must be nonmember_to_member or member_to_nonmember, "
+            "direction must be member_to_nonmember, nonmember_to_member or both, "
             f"but it is {direction!r}."
         )
-    return pair if direction == "member_to_nonmember" else pair.swapped()
+    return both if direction == "both" else (direction,)
 
 
-def as_levels(
+def _levels(
     value: npt.ArrayLike, name: str, low: float, high: float, wanted: str
 ) -> tuple[FloatArray, tuple[int, ...]]:
     """Check a number or an array of levels (an FPR, a delta); return it flat and its shape."""
@@ -539,12 +499,22 @@ def as_levels(
     return levels.ravel(), levels.shape
 
 
+def as_fractions(value: npt.ArrayLike, name: str) -> tuple[FloatArray, tuple[int, ...]]:
+    """Check a fraction or an array of them; return it flat and its shape."""
+    return _levels(value, name, 0.0, 1.0, "between 0 and 1")
+
+
 def is_empirical(pair: LawPair) -> bool:
     """Whether the pair is of samples, whose measures are estimates."""
     return isinstance(pair.member, Empirical)
 
 
-def samples(pair: LawPair) -> tuple[FloatArray, FloatArray]:
+def _require_known(pair: LawPair, measure: str) -> None:
+    if is_empirical(pair):
+        raise InputError(f"{measure}: samples of scores cannot show it; use advantage or auc.")
+
+
+def scores_of(pair: LawPair) -> tuple[FloatArray, FloatArray]:
     """The member and nonmember samples of an empirical pair."""
     member, nonmember = pair.member, pair.nonmember
     if not isinstance(member, Empirical) or not isinstance(nonmember, Empirical):

@@ -24,7 +24,7 @@ from leakscope.measures.densities import DensityAtoms
 from leakscope.measures.engines import as_normal, ratio_of
 from leakscope.measures.normals import NormalRatio
 from leakscope.measures.pair_measures import (
-    as_levels,
+    as_fractions,
     is_empirical,
     table_measures,
 )
@@ -66,7 +66,7 @@ def population_measures(
     >>> round(population_measures(pair, norms.weight).auc, 4)
     0.6693
     """
-    levels = as_levels(fpr, "fpr", 0.0, 1.0, "a fraction between 0 and 1")[0]
+    levels = as_fractions(fpr, "fpr")[0]
     share = _shares(pair, weights)
     pair = _gathered_pair(pair.reshape(share.size))
     means = table_measures(pair, ())[0]
@@ -92,7 +92,7 @@ def population_threshold(pair: LawPair, fpr: float) -> float:
 
     It is one threshold for all records, as in `population_measures`.
     """
-    as_levels(fpr, "fpr", 0.0, 1.0, "a fraction between 0 and 1")
+    as_fractions(fpr, "fpr")
     share = _shares(pair, None)
     pair = _gathered_pair(pair.reshape(share.size))
     if isinstance(pair.member, Normal) and isinstance(pair.nonmember, Normal):

@@ -27,7 +27,7 @@ from leakscope.laws.distributions import Empirical, Law
 from leakscope.laws.pair import LawPair, Provenance
 from leakscope.laws.text import parse_law
 from leakscope.measures import canaries as one_run
-from leakscope.measures import empirical_estimates
+from leakscope.measures import samples
 from leakscope.measures.pair_measures import Summary
 from leakscope.results.document import AssumptionEntry
 from leakscope.results.measurement import (
@@ -503,7 +503,7 @@ def _lower_scores(scores: NDArray[np.float64], coins: NDArray[np.bool_]) -> list
     """A question where the included canaries surely score lower than the others."""
     if not 1 < int(coins.sum()) < len(coins) - 1:
         return []
-    ends = empirical_estimates.auc(scores[coins], scores[~coins])
+    ends = samples.auc(scores[coins], scores[~coins])
     if not float(ends.high) < 0.5:
         return []
     return [

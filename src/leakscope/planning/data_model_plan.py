@@ -29,7 +29,7 @@ from leakscope.linear.data_models import (
     design_provenance,
 )
 from leakscope.linear.design import OutputNoise
-from leakscope.measures.drawn_designs import ScoredAdvantage
+from leakscope.measures.drawn import ScoredAdvantage
 from leakscope.planning.linear_advantages import drawn_advantage
 from leakscope.planning.linear_plan import (
     KNOB_RANGES,

@@ -18,7 +18,7 @@ from leakscope.linear.data_models import (
 )
 from leakscope.linear.design import GaussianDesign, OutputNoise, RecordNorms
 from leakscope.linear.law_pair import label_nodes, law_pair
-from leakscope.measures.drawn_designs import ScoredAdvantage, scored_advantage
+from leakscope.measures.drawn import ScoredAdvantage, scored_advantage
 from leakscope.settings.plan import LINEAR_PLAN_DEFAULTS, LinearAttacker, LinearMethod
 
 DRAWS: dict[LinearMethod, int] = {"exact": 4000, "asymptotic": 1, "simulated": 200}

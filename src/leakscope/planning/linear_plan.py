@@ -19,7 +19,7 @@ from leakscope.linear.data_models import DataModel
 from leakscope.linear.design import GaussianDesign, OutputNoise
 from leakscope.linear.law_pair import generalization_error, law_pair, mean_predictions
 from leakscope.linear.moments import moments
-from leakscope.measures.drawn_designs import ScoredAdvantage
+from leakscope.measures.drawn import ScoredAdvantage
 from leakscope.planning.linear_advantages import (
     DRAWS,
     linear_advantage,

@@ -27,7 +27,7 @@ class Measurement(ResultDocument):
     Attributes
     ----------
     kl, kl_reverse
-        KL(nonmember || member), and the other direction.
+        KL(nonmember || member), and the other direction; null for scores.
     tpr_at_fpr, epsilon_at_delta, delta_at_epsilon, renyi
         By the false-positive rate, delta, epsilon or order, as text.
     intervals
@@ -72,6 +72,9 @@ class Measurement(ResultDocument):
             ("epsilon_at_delta", "epsilon at delta", self.epsilon_at_delta),
         ):
             entries += [(f"{name}_{at}", f"{label} {at}", value) for at, value in values.items()]
+
+        # of scores there is no KL; an infinite one is told
+        entries = [row for row in entries if row[2] is not None or row[0] in self.infinite]
 
         def told(name: str, value: float | None) -> str:
             return digits(value, infinite=name in self.infinite, most=6)

@@ -23,7 +23,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.attacking.score_attacks import LEAST_MODELS, likelihood_ratio
 from leakscope.errors import InputError
-from leakscope.measures.empirical_ranks import Estimate
+from leakscope.measures.samples import Estimate
 from leakscope.running.cell_store import CellStore
 from leakscope.running.cells import Cell, Found, OnProgress, Progress, run_cells
 from leakscope.settings.verify import RETRAINING_DEFAULTS
