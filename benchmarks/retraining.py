@@ -1,15 +1,14 @@
-"""How fast many networks are trained, and what stopping early saves.
+"""How fast many networks are trained.
 
-    python benchmarks/retraining.py [--torch PYTHON] [--steps] [--models] [--stop]
+    python benchmarks/retraining.py [--torch PYTHON] [--steps] [--models]
 
 1. Model-steps a second of 784-256-256-1 on 500 rows in full batches: ``NetworkTrainer`` as it
-   comes, a vmapped batch of models, a Python loop over one jitted step, and PyTorch (in a process
-   of its own, skipped where there is none).  Rounds of the four take turns; medians are reported.
+   comes, a Python loop over one jitted step, and PyTorch (in a process of its own, skipped where
+   there is none).  Rounds of the three take turns; medians are reported.
 2. Models a second: ``NetworkTrainer`` against the loop, batches of 64, 10 epochs, and whether both
    leave the same distribution of final losses (Kolmogorov-Smirnov on other seeds).
-3. Sequential stopping: breast cancer, a small network, every record's AUC to within 0.05.
 
-All three by default.  Needs jax, optax, NumPy and SciPy beside leakscope's own io packages.
+Both by default.  Needs jax, optax, NumPy and SciPy beside leakscope's own io packages.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
@@ -29,16 +27,8 @@ import numpy as np
 import optax
 from scipy import stats
 
-from leakscope import kernels, lood, measures
 from leakscope._numerics.keys import Key
-from leakscope.running.cell_store import open_cells
-from leakscope.verifying import (
-    DenseNetwork,
-    NetworkTrainer,
-    RetrainingPlan,
-    choose_records,
-    retrain,
-)
+from leakscope.verifying import DenseNetwork, NetworkTrainer
 
 NETWORK = DenseNetwork((256, 256))
 ROWS, INPUTS, RATE = 500, 784, 2e-3
@@ -117,21 +107,12 @@ def steps_a_second(torch: str, rounds: int, models: int, steps: int, cores: int)
     X, y = problem()
     included = np.ones((models, ROWS), dtype=bool)
 
-    def trainer(together: int | None) -> NetworkTrainer:
-        return NetworkTrainer(
-            NETWORK,
-            optimiser="sgd",
-            learning_rate=RATE,
-            momentum=0.0,
-            epochs=steps,
-            batch_size=None,
-            side_by_side=together,
-        )
-
+    trainer = NetworkTrainer(
+        NETWORK, optimiser="sgd", learning_rate=RATE, momentum=0.0, epochs=steps, batch_size=None
+    )
     one_by_one = loop(X, y, batch=None, momentum=0.0)
     tasks = {
-        "NetworkTrainer": lambda: trainer(None).train(X, y, included, X[:1], Key(1)),
-        f"vmap over {models} models": lambda: trainer(models).train(X, y, included, X[:1], Key(1)),
+        "NetworkTrainer": lambda: trainer.train(X, y, included, X[:1], Key(1)),
         "loop over a jitted step": lambda: one_by_one(steps, models),
     }
     for task in tasks.values():
@@ -193,74 +174,21 @@ def models_a_second(many: int, few: int) -> None:
     )
 
 
-def breast_cancer(path: str | None) -> tuple[np.ndarray, np.ndarray]:
-    if path is not None:
-        with np.load(path, allow_pickle=False) as stored:
-            X, y = stored["X"], stored["y"]
-    else:
-        from sklearn.datasets import load_breast_cancer
-
-        X, y = load_breast_cancer(return_X_y=True)
-    rows = np.random.default_rng(0).permutation(len(X))[:200]
-    X = X[rows]
-    return (X - X.mean(axis=0)) / X.std(axis=0), 2.0 * y[rows] - 1.0
-
-
-def stopping(path: str | None, models: int, cell: int) -> None:
-    X, y = breast_cancer(path)
-    laws = lood.all_records(kernels.nngp(depth=2)(X), y, noise_variance=0.2)
-    records = choose_records(np.asarray(measures.auc(laws.law_pair())), 12, random_state=0)
-    trainer = NetworkTrainer(DenseNetwork((32, 32)), learning_rate=3e-3, epochs=60, batch_size=None)
-    found = []
-    with tempfile.TemporaryDirectory() as folder:
-        for width in (0.05, None):
-            plan = RetrainingPlan(
-                tuple(records), models=models, models_per_cell=cell, auc_half_width=width
-            )
-            with open_cells(Path(folder, "run"), settings=plan.describe(), seed=0) as store:
-                found.append(retrain(X, y, trainer, plan, store, seed=0))
-    stopped, whole = found
-    saved = 1.0 - stopped.models_trained / stopped.models_planned
-    print(
-        f"\n3. stopping at +-0.05: breast cancer, {len(X)} rows, 30-32-32-1, "
-        f"{len(records)} records, at most {models} models on either side"
-    )
-    print(
-        f"   {stopped.models_trained} of {stopped.models_planned} models trained: "
-        f"{100 * saved:.0f}% saved; {stopped.seconds:.1f} s in place of {whole.seconds:.1f} s"
-    )
-    print("   record  AUC at the stop      models   AUC of all")
-    for one, all_of in zip(stopped.records, whole.records, strict=True):
-        print(
-            f"   {one.row:6d}  {one.auc.value:.3f} [{one.auc.low:.3f}, {one.auc.high:.3f}]  "
-            f"{len(one.nonmember):6d}   {all_of.auc.value:.3f}"
-        )
-    gap = [abs(float(a.auc.value - b.auc.value)) for a, b in zip(*_records(found), strict=True)]
-    print(f"   largest difference to the AUC of all models {max(gap):.3f}")
-
-
-def _records(found):
-    return [result.records for result in found]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--torch", default="", help="a Python that has PyTorch")
-    parser.add_argument("--breast-cancer", help=".npz with X and y, where scikit-learn is not")
     parser.add_argument("--cores", type=int, default=os.cpu_count())
-    for part in ("steps", "models", "stop"):
+    for part in ("steps", "models"):
         parser.add_argument(f"--{part}", action="store_true")
     options = parser.parse_args()
-    asked = {part for part in ("steps", "models", "stop") if getattr(options, part)}
-    asked = asked or {"steps", "models", "stop"}
+    asked = {part for part in ("steps", "models") if getattr(options, part)}
+    asked = asked or {"steps", "models"}
     cpu = jax.default_backend() == "cpu"
     print(f"{jax.devices()[0].device_kind}, jax {jax.__version__}, {options.cores} cores")
     if "steps" in asked:
         steps_a_second(options.torch, 5, *((4, 25) if cpu else (64, 200)), cores=options.cores)
     if "models" in asked:
         models_a_second(*((12, 12) if cpu else (512, 48)))
-    if "stop" in asked:
-        stopping(options.breast_cancer, 320, 32)
 
 
 if __name__ == "__main__":

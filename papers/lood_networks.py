@@ -7,7 +7,6 @@ rate is a share of what the steepest direction of the loss at the start allows.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,13 +18,10 @@ from numpy.typing import NDArray
 
 from leakscope import kernels, lood, measures
 from leakscope.laws import Key
-from leakscope.running import open_cells
 from leakscope.verifying import (
     DenseNetwork,
     NetworkTrainer,
-    RetrainingPlan,
     choose_records,
-    prediction_difference,
     retrain,
     tangent_products,
 )
@@ -252,21 +248,10 @@ def _trained(scale: Scale, noise: float, key: Key, data: Path | None, activation
     predicted = by_process(kernel(X), y, noise)
     analytic = time.perf_counter() - start
     trainer = trainer_of(X, scale, activation)
-    plan = RetrainingPlan(
-        tuple(int(row) for row in chosen),
-        models=scale.models,
-        models_per_cell=scale.models,
-        auc_half_width=None,
-    )
     seed = int(key.child(2).generator().integers(2**31))
     start = time.perf_counter()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        open_cells(Path(folder, "run"), settings=plan.describe(), seed=seed) as store,
-    ):
-        run = retrain(X, y, trainer, plan, store, seed=seed)
+    run = retrain(X, y, trainer, chosen, models=scale.models, seed=seed)
     seconds = time.perf_counter() - start
-    difference = prediction_difference(run)
     return Trained(
         problem=found,
         scale=scale,
@@ -275,8 +260,8 @@ def _trained(scale: Scale, noise: float, key: Key, data: Path | None, activation
         auc=np.array([float(r.auc.value) for r in run.records]),
         low=np.array([float(r.auc.low) for r in run.records]),
         high=np.array([float(r.auc.high) for r in run.records]),
-        shift=y[chosen] * difference.shift[:, 0],
-        stderr=difference.stderr[:, 0],
+        shift=y[chosen] * np.array([r.shift[0] for r in run.records]),
+        stderr=np.array([r.shift_stderr[0] for r in run.records]),
         predicted=predicted,
         noise_variance=noise,
         seconds=seconds,

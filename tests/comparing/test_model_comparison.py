@@ -35,8 +35,7 @@ def test_more_penalty_on_the_same_data_is_an_improvement_of_what_is_released(wea
     assert found.shared == 442
     assert not found.worse
     assert found.verdict.startswith("The second run is no worse. The largest advantage went from ")
-    assert "Ridge(alpha=1) and Ridge(alpha=3000): a difference between them" in found.verdict
-    assert "Gaussian process" not in found.verdict
+    assert "Ridge(alpha=1) and Ridge(alpha=3000)" in found.verdict
     assert found.first.largest_tpr_at_fpr_0_001 > found.second.largest_tpr_at_fpr_0_001
     assert found.first.kernel is None
     assert {"model", "setting alpha"} <= {entry.what for entry in found.differences}
@@ -86,7 +85,7 @@ def test_a_process_and_a_fitted_model_are_not_compared(weak):
 def test_stand_ins_are_not_the_model_that_is_released(weak):
     stand_in = model_audit(data.read_example("diabetes"), ModelSettings())
     found = leakscope.compare(weak, stand_in)
-    assert "One is a stand-in that leakscope fitted" in found.verdict
+    assert "stand-in" in found.verdict
 
 
 def test_command_line_page_and_gate(weak, strong, tmp_path, capsys):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pytest
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.ensemble import RandomForestClassifier
@@ -13,7 +12,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from leakscope.errors import InputError
 from leakscope.estimators import AuditedEstimator, best_within, score_and_leakage
 from tests.audits import estimator_audit
 
@@ -22,9 +20,9 @@ XB, YB = load_breast_cancer(return_X_y=True)
 
 
 def test_it_is_the_estimator_with_its_own_audit():
-    model = AuditedEstimator(Ridge(alpha=0.3), fraction=0.6).fit(X, Y)
+    model = AuditedEstimator(Ridge(alpha=0.3)).fit(X, Y)
     own = Ridge(alpha=0.3).fit(X, Y)
-    audit = estimator_audit(own, X, Y, fraction=0.6)
+    audit = estimator_audit(own, X, Y)
     np.testing.assert_array_equal(model.leakage_, audit.advantage)
     np.testing.assert_array_equal(model.tpr_at_fpr_[0.001], audit.tpr_at_fpr[0.001])
     np.testing.assert_array_equal(model.predict(X), own.predict(X))
@@ -75,8 +73,3 @@ def test_a_few_models_of_what_no_formula_follows():
     assert model.leakage_.shape == YB.shape
     assert model.result_.details.models == 4
     assert model.predict(XB).shape == YB.shape
-
-
-def test_what_belongs_to_laws_of_one_fit_is_refused_of_others():
-    with pytest.raises(InputError, match="fraction belongs to laws of one fit"):
-        AuditedEstimator(RandomForestClassifier(3), fraction=0.7).fit(XB, YB)

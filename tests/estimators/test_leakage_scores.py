@@ -18,9 +18,7 @@ from leakscope.estimators import (
     best_within,
     leakage_scorer,
     score_and_leakage,
-    score_minus_leakage,
 )
-from leakscope.estimators.leakage_scores import released_score
 
 
 def diabetes(n: int = 150):
@@ -100,21 +98,6 @@ def test_search_trades_accuracy_against_leakage() -> None:
         best_within(0.001)(searches[1.0].cv_results_)
 
 
-def test_a_heavier_weight_chooses_more_noise() -> None:
-    X, y = diabetes()
-    chosen = []
-    for weight in (0.0, 0.3, 10.0):
-        search = GridSearchCV(
-            AuditedRegressor(kernels.rbf(6.0)),
-            {"noise_variance": [0.5, 2.0, 50.0]},
-            scoring=score_minus_leakage(weight),
-            cv=3,
-        ).fit(X, y)
-        chosen.append(search.best_params_["noise_variance"])
-    assert chosen == sorted(chosen)
-    assert chosen[-1] > chosen[0]
-
-
 def test_classifier_in_cross_validation() -> None:
     X, y = load_breast_cancer(return_X_y=True)
     X, y = X[:200], y[:200]
@@ -122,8 +105,6 @@ def test_classifier_in_cross_validation() -> None:
     found = cross_validate(pipeline, X, y, scoring=score_and_leakage(reduce=0.95), cv=3)
     assert found["test_score"].min() > 0.8
     assert ((found["test_leakage"] < 0.0) & (found["test_leakage"] > -1.0)).all()
-    model = pipeline.fit(X, y)
-    assert released_score(model, X, y) == model.score(X, y)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +113,6 @@ def test_classifier_in_cross_validation() -> None:
         (lambda: leakage_scorer("epsilon"), "measure must be one of advantage, auc, kl"),
         (lambda: leakage_scorer(reduce="least"), "reduce must be max, median, mean or a quantile"),
         (lambda: leakage_scorer(reduce=1.5), "reduce must be"),
-        (lambda: score_minus_leakage(-1.0), "weight must be zero or above"),
         (lambda: best_within(0.3)({"mean_test_score": [1.0]}), "scoring=score_and_leakage"),
     ],
 )

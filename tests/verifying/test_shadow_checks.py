@@ -18,7 +18,6 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing.audit import examined
 from leakscope.data import read_example
 from leakscope.errors import InputError
-from leakscope.fitted.record_population import means_and_squares
 from leakscope.fitted.shadow import ShadowScores
 from leakscope.results.reader import read_run
 from leakscope.results.reconciliation import reconciled
@@ -26,7 +25,6 @@ from leakscope.settings import ModelSettings
 from leakscope.settings.audit import TrainingSettings
 from leakscope.subjects import Asked, opened
 from leakscope.subjects.subject import shared_answers
-from leakscope.verifying.audits import excess_of_opposites
 from tests.audits import model_audit
 
 
@@ -39,12 +37,11 @@ def audited():
 
 def test_right_laws_agree(audited):
     found = leakscope.verify(audited, models=300, records=8)
-    assert (found.verified_kind, found.differs, len(found.checks)) == ("audit_model", 0, 19)
+    assert (found.verified_kind, found.differs, len(found.checks)) == ("audit_model", 0, 17)
     assert found.agreement is not None
-    assert abs(found.agreement["sd_ratio"] - 1.0) < 0.04
     assert found.agreement["rank_correlation"] > found.agreement["ceiling"] - 0.05
-    assert found.agreement["tpr_predicted"] == pytest.approx(
-        found.agreement["tpr_observed"], rel=0.1
+    assert found.agreement["advantage_predicted"] == pytest.approx(
+        found.agreement["advantage_observed"], rel=0.1
     )
 
 
@@ -55,72 +52,34 @@ def test_laws_of_another_penalty_differ(audited):
     assert leakscope.verify(wrong, models=300, records=8).differs > 3
 
 
-def test_differences_of_opposite_halves_vary_as_they_are_said_to():
-    """By brute force: models that learn from the others' halves, in complementary pairs and not."""
-    rng = np.random.default_rng(0)
-    slopes = rng.normal(size=(60, 60)) * (1.0 - np.eye(60))
-    for paired in (True, False):
-        seen, told, excess = [], [], []
-        for _ in range(300):
-            mask = rng.random((16, 60)).argsort(axis=1) < 30
-            if paired:
-                mask[1::2] = ~mask[0::2]
-            scores = (2.0 * mask - 1.0) @ slopes + rng.normal(size=mask.shape)
-            excess.append(excess_of_opposites(scores, mask))
-            n_in, mean_in, squares_in = means_and_squares(scores, mask)
-            n_out, mean_out, squares_out = means_and_squares(scores, ~mask)
-            enough = (n_in > 2) & (n_out > 2)
-            of = (n_in - 1) * n_in, (n_out - 1) * n_out
-            alone = (squares_in[enough] / of[0][enough]) + (squares_out[enough] / of[1][enough])
-            seen.extend((mean_in - mean_out)[enough] ** 2)
-            told.extend(excess[-1] * alone)
-        assert np.mean(told) == pytest.approx(np.mean(seen), rel=0.06)
-        assert (np.mean(excess) > 1.8) if paired else (set(excess) == {1.0})
-
-
 def test_few_models_give_no_more_false_alarms(audited):
     """With 20 models a right audit differed in two of three seeds: the spread's error was read off
     ten answers, and small where the spread was."""
     found = [leakscope.verify(audited, models=20, seed=seed) for seed in range(8)]
     assert sum(each.differs > 0 for each in found) <= 1
-    # They are few: many checks say so.
-    assert all(each.checks[-2].law == "all trusted" for each in found)
 
 
-def test_what_is_a_little_off_in_every_record_is_seen_over_all(audited):
-    """Every sd a sixth too small: hardly a single record of so few models shows it."""
-    found = leakscope.verify(spread(audited, 1.2), models=64, records=5)
-    single = [check for check in found.checks if check.law.startswith("record ")]
-    assert sum(check.verdict == "differs" for check in single) <= 1
-    sd = found.checks[-2]
-    assert (sd.quantity, sd.verdict) == ("sd ratio", "differs")
-    assert sd.measured == pytest.approx(1.2, abs=0.1)
-
-
-def test_two_mean_tprs_side_by_side_say_whether_they_differ(audited):
-    """Of answers moved further than they spread the laws' test finds more members than it says."""
-    right = leakscope.verify(audited, models=64, records=2).checks[-1]
-    wrong = leakscope.verify(spread(audited, 1.0, moved=3.0), models=64, records=2).checks[-1]
-    assert right.quantity.startswith("mean TPR")
+def test_a_mean_advantage_that_is_off_differs(audited):
+    right = leakscope.verify(moved(audited, 0.0), models=64, records=2).checks[-1]
+    wrong = leakscope.verify(moved(audited, 3.0), models=64, records=2).checks[-1]
     assert (right.verdict, wrong.verdict) == ("agrees", "differs")
 
 
-def spread(audited, factor, moved=0.0):
-    """The audit beside models whose answers spread more, or are moved further by the record."""
+def moved(audited, shifts):
+    """The audit beside models whose answers are moved further by the record."""
     given = audited.examined
 
-    class Spread:
+    class Moved:
         def __getattr__(self, name):
             return getattr(given, name)
 
         def answers(self, units, count, seed):
             found = given.answers(units, count, seed)
-            middle = np.mean(found.scores, axis=0, where=~found.trained_on)
-            scores = middle + factor * (found.scores - middle) + moved * shift * found.trained_on
+            scores = found.scores + shifts * shift * found.trained_on
             return shared_answers(scores, found.trained_on, units, found.how, count)
 
     shift = audited.table.of("mean_with") - audited.table.of("mean_without")
-    return audited.model_copy().with_memory(audited.laws, Spread())
+    return audited.model_copy().with_memory(audited.laws, Moved())
 
 
 def test_weights_and_classes_are_those_of_the_fit():
@@ -142,12 +101,6 @@ def test_a_named_model_is_fitted_again_from_its_run(tmp_path):
     assert (again.estimator.coef_ == named.examined.estimator.coef_).all()
     with pytest.raises(InputError, match="not the data"):
         opened(run.document, read_example("iris"))
-
-
-def test_an_estimator_in_memory_is_not_in_its_run(audited, tmp_path):
-    run = audited.write(tmp_path / "run")
-    with pytest.raises(InputError, match="was in memory, and no file holds it"):
-        leakscope.verify(run)
 
 
 def test_a_training_is_checked_by_many_more_models_of_it(tmp_path: Path) -> None:
@@ -181,7 +134,6 @@ def test_what_was_counted_is_compared_with_what_is_counted(forest):
     found = leakscope.verify(forest, models=64, records=4)
     assert {check.quantity for check in found.checks} == {"advantage", "mean advantage"}
     assert found.differs == 0
-    assert "TPRs, shifts and spreads are not compared" in found.verdict
     assert found.agreement is not None
     assert found.agreement["advantage_predicted"] == pytest.approx(forest.advantage.mean())
     # The same by an attack that knows no law: the best cut of half of the models, on the others.

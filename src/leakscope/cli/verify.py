@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakscope.cli.options import DataNow, JsonPath, Options, RunDirectory, with_options
+from leakscope.cli.options import DataNow, JsonPath, Options, with_options
 from leakscope.cli.output import (
     STDOUT,
     WITHOUT_DIGEST,
-    cells_bar,
     emit_json,
     say,
     show,
@@ -41,7 +41,6 @@ def verify(
     data: DataNow = None,
     settings: VerifySettings,
     retraining: RetrainingSettings,
-    run_dir: RunDirectory = None,
     json_path: JsonPath = None,
 ) -> None:
     """Check the numbers of a result by simulation, or by training models again.
@@ -49,25 +48,31 @@ def verify(
     Every check gets a z-score and a verdict: agrees, differs or inconclusive.  The exit status is 3
     where one differs.  An audit of your model is compared with --models shadow models of it; an
     audit of a Gaussian process by random draws or, with --train or --network, with models that are
-    trained with and without a record.  Start it again with its --run-dir to go on where it stopped.
+    trained with and without a record.
     """
     if retraining.train is not None and retraining.widths is not None:
         raise InputError("Give --train or --network, not both.")
+    from rich.console import Console
+    from rich.progress import Progress
+
     from leakscope.results.reader import has_digest
     from leakscope.verifying import Retraining
     from leakscope.verifying import verify as verify_result
 
     again = None
     if retraining.train is not None or retraining.widths is not None:
-        again = Retraining(**dict(retraining), run_dir=run_dir)
-    with cells_bar() as on_progress:
+        again = Retraining(**dict(retraining))
+    with Progress(
+        console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()
+    ) as bar:
+        task = bar.add_task("models", total=None)
         found = verify_result(
             result,
             data=data,
             **dict(settings),
             retraining=again,
             models=retraining.models,
-            on_progress=on_progress,
+            on_progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     for sentence in found.warnings:
         say(f"warning: {sentence}")

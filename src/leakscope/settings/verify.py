@@ -67,12 +67,8 @@ class RetrainingSettings(BaseModel):
     learning_rate: float = setting(1e-3, "Learning rate of --network.")
     models: int = setting(
         64,
-        "How many shadow models, where the audit had --model; with --train or --network, at most "
-        "this many models with a record and this many without it.",
-    )
-    workers: int | None = setting(None, "Retrain in this many processes.")
-    scheduler: str | None = setting(
-        None, "Retrain on the Dask cluster at this address.", metavar="ADDRESS"
+        "How many refits, where the audit was of a model; with --train or --network, this many "
+        "models with each record and this many without it.",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,12 +17,6 @@ from leakscope.errors import InputError
 from leakscope.settings.measure import MEASURE_DEFAULTS
 
 Verdict = Literal["agrees", "differs", "inconclusive"]
-
-# So many predictions err to one side by chance less than once in a hundred times.
-LEAST_LEANING = 8
-
-# And so far off on average, in standard errors: models that all records share move all of them.
-LEANING_FROM = 2.0
 
 # How many false alarms are allowed over all the checks of one verification, on average.
 FALSE_ALARMS = 0.01
@@ -109,36 +103,22 @@ def mean_score(difference: float, stderr: float, freedom: float) -> float:
     >>> round(mean_score(3.0, 1.0, 10.0), 2), round(mean_score(3.0, 1.0, 1e9), 2)
     (2.47, 3.0)
     """
-    from scipy.special import ndtri_exp
     from scipy.stats import t
 
     if not stderr > 0.0:
         return 0.0 if difference == 0.0 else math.copysign(math.inf, difference)
-    tail = float(ndtri_exp(t.logsf(abs(difference) / stderr, freedom)))
-    return math.copysign(tail, difference)
+    return _normal_score(t.logsf(abs(difference) / stderr, freedom), difference)
 
 
 def binomial_score(often: int, count: int, chance: float) -> float:
-    """The z-score of how often something came, where each time it comes with this chance.
-
-    Examples
-    --------
-    >>> from leakscope.verifying.checks import binomial_score
-    >>> round(binomial_score(60, 100, 0.5), 2), binomial_score(0, 100, 1e-6)
-    (1.9, 0.0)
-    >>> binomial_score(1, 100, 0.0)
-    inf
-    """
-    from scipy.special import ndtri_exp
+    """The z-score of how often something came, where each time it comes with this chance."""
     from scipy.stats import binomtest
 
-    tail = binomtest(often, count, chance).pvalue
-    gap = often / count - chance
+    tail, gap = binomtest(often, count, chance).pvalue, often / count - chance
     if tail >= 1.0 or gap == 0.0:
         return 0.0
-    # Two tails of one number.
-    size = -float(ndtri_exp(math.log(0.5 * tail))) if tail > 0.0 else math.inf
-    return math.copysign(size, gap)
+    # Half of the two tails together.
+    return _normal_score(math.log(0.5 * tail) if tail > 0.0 else -math.inf, gap)
 
 
 def spread_score(predicted: float, measured: float, freedom: float) -> float:
@@ -153,7 +133,6 @@ def spread_score(predicted: float, measured: float, freedom: float) -> float:
     >>> round(spread_score(1.0, 0.5, 9.0), 2), round(spread_score(1.0, 1.5, 9.0), 2)
     (-2.22, 2.13)
     """
-    from scipy.special import ndtri_exp
     from scipy.stats import chi2
 
     if not predicted > 0.0:
@@ -161,51 +140,19 @@ def spread_score(predicted: float, measured: float, freedom: float) -> float:
     square = freedom * (measured / predicted) ** 2
     # The smaller tail has the digits.
     if square > chi2.median(freedom):
-        return -float(ndtri_exp(chi2.logsf(square, freedom)))
-    return float(ndtri_exp(chi2.logcdf(square, freedom)))
+        return _normal_score(chi2.logsf(square, freedom), 1.0)
+    return _normal_score(chi2.logcdf(square, freedom), -1.0)
 
 
-def leaning(checks: Sequence[Check]) -> tuple[str, Check] | None:
-    """Where the predictions of one quantity all err to one side: a sentence, and them as one check.
+def _normal_score(log_tail: float, sign: float) -> float:
+    """The normal number beyond which lies a tail, on the side of ``sign``."""
+    from scipy.special import ndtri_exp
 
-    Each may agree within its own standard error and all together be off.  The check is of their
-    mean, as if their errors were independent.
-
-    Examples
-    --------
-    >>> from leakscope.verifying.checks import Check, leaning
-    >>> sentence, together = leaning([Check(str(i), "AUC", 0.6, 0.8, 0.08, 0.1) for i in range(8)])
-    >>> together.law, together.verdict()
-    ('all checked', 'differs')
-    >>> print(sentence)
-    all 8 measured values of AUC lie above the predictions, by 0.2 on average: the predictions are
-    too low, even though single records agree within their errors.
-    """
-    for quantity in dict.fromkeys(check.quantity for check in checks):
-        own = [check for check in checks if check.quantity == quantity and math.isfinite(check.z)]
-        # Of a shift to the left, more is more to the left.
-        gaps = [math.copysign(1.0, c.predicted) * (c.measured - c.predicted) for c in own]
-        if len(own) < LEAST_LEANING or min(gaps) * max(gaps) <= 0.0:
-            continue
-        apart = sum(abs(check.z) for check in own) / len(own)
-        if apart >= LEANING_FROM:
-            side, size = ("above", "low") if gaps[0] > 0.0 else ("below", "high")
-            said, seen = (
-                math.fsum(values) / len(own)
-                for values in zip(*((c.predicted, c.measured) for c in own), strict=True)
-            )
-            error = abs(seen - said) / (apart * math.sqrt(len(own)))
-            together = Check("all checked", quantity, said, seen, error, math.inf)
-            sentence = (
-                f"all {len(own)} measured values of {quantity} lie {side} the predictions, by "
-                f"{abs(sum(gaps)) / len(own):.2g} on average: the predictions are too {size}, even "
-                "though single records agree within their errors."
-            )
-            return sentence, together
-    return None
+    size = -float(ndtri_exp(log_tail)) if log_tail > -math.inf else math.inf
+    return math.copysign(size, sign) if size > 0.0 else 0.0
 
 
-def counted(checks: Iterable[Check]) -> dict[Verdict, int]:
+def counted(checks: Sequence[Check]) -> dict[Verdict, int]:
     """How many agree, differ, and are inconclusive.
 
     Examples
@@ -214,14 +161,30 @@ def counted(checks: Iterable[Check]) -> dict[Verdict, int]:
     >>> counted([Check("a", "mean", 0.0, 9.0, 1.0, 1.0)])
     {'agrees': 0, 'differs': 1, 'inconclusive': 0}
     """
-    together = list(checks)
-    threshold = threshold_for(len(together))
-    found: dict[Verdict, int] = {"agrees": 0, "differs": 0, "inconclusive": 0}
-    for check in together:
-        found[check.verdict(threshold)] += 1
-    return found
+    verdicts = [check.verdict(threshold_for(len(checks))) for check in checks]
+    return {
+        "agrees": verdicts.count("agrees"),
+        "differs": verdicts.count("differs"),
+        "inconclusive": verdicts.count("inconclusive"),
+    }
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """The checks that were made, how, in words and as settings, and what to beware of.
+
+    ``borne_out`` are units that the audit does not know and whose every check agrees.
+    """
+
+    checks: list[Check]
+    how: str
+    settings: dict[str, Any]
+    agreement: dict[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
+    borne_out: tuple[RecordId, ...] = ()
+
+
+# Of the bootstrap over records.
 RESAMPLES = 4000
 
 # With fewer, an interval of a correlation says nothing.
@@ -283,20 +246,6 @@ class Agreement:
     outside: float
     slope: float
     confidence: float
-
-    def to_frame(self) -> Any:
-        """A pandas frame, one row per record: what a calibration plot shows."""
-        import pandas as pd
-
-        return pd.DataFrame(
-            {
-                "predicted": self.predicted,
-                "measured": self.measured,
-                "low": self.low,
-                "high": self.high,
-                "outside": (self.predicted < self.low) | (self.predicted > self.high),
-            }
-        )
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as plain values, for JSON."""
@@ -418,25 +367,18 @@ def rows_to_check(
     count: int,
     wanted: Sequence[RecordId] = (),
     *,
-    random_state: int | np.random.Generator | Key | None = None,
+    random_state: int = 0,
 ) -> list[int]:
-    """Rows of the records named in ``wanted``, or of ``count`` that :func:`choose_records` draws.
-
-    Examples
-    --------
-    >>> from leakscope.verifying.checks import rows_to_check
-    >>> rows_to_check(("ann", "bob", "cid"), [0.1, 0.2, 0.3], 2, ["cid"])
-    [2]
-    """
+    """Rows of the records in ``wanted``, or of ``count`` that :func:`choose_records` draws."""
     if not wanted:
         return [int(row) for row in choose_records(predicted, count, random_state=random_state)]
-    places = {str(name): row for row, name in enumerate(names)}
+    rows = {str(name): row for row, name in enumerate(names)}
     for name in wanted:
-        if str(name) not in places:
+        if str(name) not in rows:
             raise InputError(
                 f"the result has no record {name!r}; the first of {len(names)} is {names[0]!r}."
             )
-    return list(dict.fromkeys(places[str(name)] for name in wanted))
+    return list(dict.fromkeys(rows[str(name)] for name in wanted))
 
 
 def choose_records(

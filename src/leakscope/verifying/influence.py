@@ -56,15 +56,10 @@ from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.x64 import double_precision, require_jax
 from leakscope.errors import InputError
-from leakscope.verifying.network_training import (
-    NetworkTrainer,
-    checked_records,
-    parameters_at,
-)
+from leakscope.verifying.networks import NetworkTrainer, checked_records, parameters_at
 
-# Memory for the derivatives of one block of records, and how many records they meet at a time.
-BLOCK_BYTES, ON_A_GPU = 512 * 2**20, 4
-RIGHT_BLOCK = 1024
+# Memory for the derivatives of one block of records.
+BLOCK_BYTES = 512 * 2**20
 
 
 def tangent_products(
@@ -89,50 +84,27 @@ def tangent_products(
     require_jax("The tangent kernel of a trained network")
     import jax
 
-    outputs = answers(network, parameters, left[:1]).size
-    room = BLOCK_BYTES if jax.default_backend() == "cpu" else ON_A_GPU * BLOCK_BYTES
-    found = np.empty((len(left), outputs, len(right), outputs))
+    outputs = _answers(network, parameters, left[:1]).size
+    products = np.empty((len(left), outputs, len(right), outputs))
     with double_precision():
-        # On the device once, not with every block.
-        weights = jax.device_put(as_double(parameters))
-        for start in range(0, len(right), RIGHT_BLOCK):
-            others = jax.device_put(np.asarray(right[start : start + RIGHT_BLOCK], np.float64))
-            held = count(weights) + 3 * len(others) * _activity(weights, left)
-            block = max(1, room // (8 * outputs * held))
-            for begin in range(0, len(left), block):
-                found[begin : begin + block, :, start : start + RIGHT_BLOCK] = _compiled_products(
-                    network
-                )(weights, np.asarray(left[begin : begin + block], np.float64), others)
-    return found
+        weights = jax.device_put(_as_double(parameters))
+        others = jax.device_put(np.asarray(right, np.float64))
+        held = sum(np.size(leaf) + 3 * len(right) * leaf.shape[-1] for leaf in weights)
+        block = max(1, BLOCK_BYTES // (8 * outputs * held))
+        for start in range(0, len(left), block):
+            some = np.asarray(left[start : start + block], np.float64)
+            products[start : start + block] = _compiled_products(network)(weights, some, others)
+    return products
 
 
-def answers(network: Any, parameters: Any, inputs: FloatArray) -> FloatArray:
+def _answers(network: Any, parameters: Any, inputs: FloatArray) -> FloatArray:
     """(m, outputs) what the network says, in float64."""
     with double_precision():
-        return np.asarray(network.apply(as_double(parameters), np.asarray(inputs, np.float64)))
+        return np.asarray(network.apply(_as_double(parameters), np.asarray(inputs, np.float64)))
 
 
-def as_double(parameters: Any) -> Any:
-    """The parameters in float64."""
-    import jax
-
-    return jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), parameters)
-
-
-def count(parameters: Any) -> int:
-    """How many numbers they are."""
-    import jax
-
-    return int(sum(np.size(leaf) for leaf in jax.tree.leaves(parameters)))
-
-
-def _activity(parameters: Any, inputs: FloatArray) -> int:
-    """About how many numbers a network holds while it answers one query."""
-    import jax
-
-    leaves = [leaf for leaf in jax.tree.leaves(parameters) if leaf.ndim > 1]
-    # A convolution has its channels at every pixel.
-    return int(sum(x.shape[-1] * (inputs.shape[1] if x.ndim == 4 else 1) for x in leaves))
+def _as_double(parameters: Any) -> list[FloatArray]:
+    return [np.asarray(weights, dtype=np.float64) for weights in parameters]
 
 
 @lru_cache(maxsize=16)
@@ -150,6 +122,16 @@ def _compiled_products(network: Any) -> Any:
         return jax.vmap(jax.vmap(against_all))(derivative)
 
     return jax.jit(products)
+
+
+def _on_themselves(shift: FloatArray) -> FloatArray:
+    """(n, outputs) each record's influence on its own answer, where the queries are records."""
+    if shift.shape[0] != shift.shape[1]:
+        raise InputError(
+            f"there are {shift.shape[0]} records and {shift.shape[1]} queries: the influence of "
+            "records on themselves needs the records as queries."
+        )
+    return np.asarray(np.einsum("iio->io", shift))
 
 
 @dataclass(frozen=True)
@@ -230,7 +212,7 @@ def _gauss_newton(
     cross = products[:, :, -len(asked) :].reshape(n * size, len(asked) * size)
     factor = cholesky.factorise(matrix + n * damping * np.eye(n * size), overwrite=True)
     smoother = cholesky.solve(factor, cross).reshape(n, size, len(asked), size)
-    residual = targets - answers(network, parameters, rows)
+    residual = targets - _answers(network, parameters, rows)
     # The block A_ii of the records' own smoother, for I - A_ii.
     own = cholesky.solve(factor, matrix).reshape(n, size, n, size)
     blocks = np.eye(size) - np.einsum("iaib->iab", own)
@@ -246,10 +228,6 @@ class TracIn:
     shift: FloatArray  # (n, q, outputs) of the answers at the queries
     checkpoints: tuple[int, ...]  # the epochs that were looked at
     models: int  # how many models were averaged
-
-    def self_shift(self) -> FloatArray:
-        """(n, outputs) each record's influence on its own answer, where the queries are records."""
-        return _on_themselves(self.shift)
 
 
 def trac_in(
@@ -308,7 +286,7 @@ def trac_in(
     for stop, following, at_stop in zip(stops, (*stops[1:], trainer.epochs), trained, strict=True):
         weight = rate * (following - stop) / models
         for parameters in at_stop:
-            residual = targets - answers(trainer.network, parameters, rows)
+            residual = targets - _answers(trainer.network, parameters, rows)
             products = tangent_products(trainer.network, parameters, rows, asked)
             shift += weight * np.einsum("iaqb,ia->iqb", products, residual)
     return TracIn(shift=shift, checkpoints=stops, models=models)
@@ -321,16 +299,3 @@ def _spread(epochs: int) -> tuple[int, ...]:
         stops.append(stops[-1] + round(step))
         step *= max(1.35, epochs**0.15)
     return tuple(stops)
-
-
-def _on_themselves(shift: FloatArray) -> FloatArray:
-    """(n, outputs) each record's influence on its own answer.
-
-    ``shift`` is (records, queries, outputs), and the queries must be the records.
-    """
-    if shift.shape[0] != shift.shape[1]:
-        raise InputError(
-            f"there are {shift.shape[0]} records and {shift.shape[1]} queries: the influence of "
-            "records on themselves needs the records as queries."
-        )
-    return np.asarray(np.einsum("iio->io", shift))

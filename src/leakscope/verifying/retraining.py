@@ -1,8 +1,4 @@
-"""Leave-one-out retraining: models with every record, and models without one, in a resumable run.
-
-The models trained on everything serve all records; only the models without a record are its own.
-They come in rounds of cells.  After each round the records whose attack is known well enough, to
-within ``auc_half_width`` of its AUC, drop out; the rest get more models.
+"""Models that are trained with every record and without some: the user's own, or networks.
 
 The difference of their mean answers at the record is memorisation by its definition (Feldman 2020)
 with the answer in the place of correctness, and lood's ground truth of Fig. 1(c).
@@ -10,9 +6,8 @@ with the answer in the place of correctness, and lood's ground truth of Fig. 1(c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,54 +17,31 @@ from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.attacking.score_attacks import LEAST_MODELS, likelihood_ratio
+from leakscope.data.datasets import RecordId, Task
 from leakscope.errors import InputError
 from leakscope.measures.samples import Estimate
-from leakscope.running.cell_store import CellStore
-from leakscope.running.cells import Cell, Found, OnProgress, Progress, run_cells
+from leakscope.results.audit import Audit
 from leakscope.settings.verify import RETRAINING_DEFAULTS
-from leakscope.verifying.network_training import Trainer, checked_records
+from leakscope.subjects.subject import Subject, places
+from leakscope.subjects.training.own_training import OwnTraining, named_training, training_of
+from leakscope.verifying.checks import LEAST_RECORDS, Check, Outcome, agreement, rows_to_check
+from leakscope.verifying.networks import (
+    DenseNetwork,
+    NetworkTrainer,
+    TrainedAnswers,
+    Trainer,
+    checked_records,
+    require_libraries,
+)
 
+# An AUC that is known less well than this bears nothing out.
+AUC_RESOLUTION = 0.1
 
-@dataclass(frozen=True)
-class RetrainingPlan:
-    """Which records are checked, and with how many models.
+# Answers that differ by less are one answer, but for rounding.
+SAME = 1e-12
 
-    Parameters
-    ----------
-    records
-        Rows to leave out, one at a time.
-    models
-        At most this many models with everything, and as many without each record.
-    models_per_cell
-        How many make a cell, the part of a run that is done whole or not at all.
-    auc_half_width
-        A record whose attack's AUC is known to within this, at 95%, gets no more models; None
-        trains all of them.
-    """
-
-    records: tuple[int, ...]
-    models: int = RETRAINING_DEFAULTS.models
-    models_per_cell: int = 8
-    auc_half_width: float | None = 0.05
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "records", tuple(int(row) for row in self.records))
-        if not self.records or len(set(self.records)) != len(self.records):
-            raise InputError("the records to check must be distinct rows, at least one.")
-        if self.models_per_cell < 1 or self.models < max(LEAST_MODELS, self.models_per_cell):
-            raise InputError(
-                f"models must be at least {LEAST_MODELS} and at least models_per_cell, but they "
-                f"are {self.models} and {self.models_per_cell}."
-            )
-
-    @property
-    def rounds(self) -> int:
-        """How many rounds of cells there are at most."""
-        return -(-self.models // self.models_per_cell)
-
-    def describe(self) -> dict[str, Any]:
-        """What a run is resumed by; how many models there are at most may be raised later."""
-        return {"records": list(self.records), "models_per_cell": self.models_per_cell}
+# Standard errors to each side of a 95% interval.
+HALF_WIDTH = 1.96
 
 
 @dataclass(frozen=True)
@@ -79,214 +51,263 @@ class RetrainedRecord:
     row: int  # the record
     member: FloatArray  # (models, outputs) answers at the record
     nonmember: FloatArray
-    target: FloatArray  # (outputs,) its target
     auc: Estimate  # of the likelihood-ratio attack, with its 95% interval
-    # Half the squared distance of the two mean answers, freed from the noise of the means, and its
-    # standard error.
-    mean_distance: float
-    mean_distance_stderr: float
+
+    @property
+    def shift(self) -> FloatArray:
+        """(outputs,) the mean answer with the record less that without it."""
+        return np.asarray(self.member.mean(axis=0) - self.nonmember.mean(axis=0))
+
+    @property
+    def shift_stderr(self) -> FloatArray:
+        """(outputs,) standard errors of the shift."""
+        parts = (np.var(a, axis=0, ddof=1) / len(a) for a in (self.member, self.nonmember))
+        return np.asarray(np.sqrt(sum(parts)))
+
+    @property
+    def auc_stderr(self) -> tuple[float, float]:
+        """Standard errors of the AUC below its value and above it; never zero."""
+        value = float(self.auc.value)
+        sides = value - float(self.auc.low), float(self.auc.high) - value
+        return max(sides[0] / HALF_WIDTH, 1e-6), max(sides[1] / HALF_WIDTH, 1e-6)
+
+    @property
+    def constant(self) -> bool:
+        """Whether all models with the record, and all without it, answer alike."""
+        return all(
+            float(np.max(np.ptp(answers, axis=0))) <= SAME * (1.0 + float(np.max(np.abs(answers))))
+            for answers in (self.member, self.nonmember)
+        )
 
 
 @dataclass(frozen=True)
 class Retrained:
-    """What retraining found."""
+    """The records that were checked, and the final training losses of all models."""
 
-    records: tuple[RetrainedRecord, ...]  # one entry a record that was checked
-    # (models, z, outputs) answers of the models with everything at the population.
-    population_member: FloatArray
-    # How many models were trained, and how many would have been without stopping early.
-    models_trained: int
-    models_planned: int
-    seconds: float  # of training, added up over cells
-    losses: FloatArray = field(repr=False)  # final training losses of all models
-
-    def to_frame(self) -> Any:
-        """A pandas frame, one row per record."""
-        import pandas as pd
-
-        return pd.DataFrame(
-            {
-                "row": [r.row for r in self.records],
-                "models_with": [len(r.member) for r in self.records],
-                "models_without": [len(r.nonmember) for r in self.records],
-                "auc": [float(r.auc.value) for r in self.records],
-                "auc_low": [float(r.auc.low) for r in self.records],
-                "auc_high": [float(r.auc.high) for r in self.records],
-                "mean_distance": [r.mean_distance for r in self.records],
-                "mean_distance_stderr": [r.mean_distance_stderr for r in self.records],
-            }
-        )
+    records: tuple[RetrainedRecord, ...]
+    losses: FloatArray
 
 
 def retrain(
     X: ArrayLike,
     y: ArrayLike,
     trainer: Trainer,
-    plan: RetrainingPlan,
-    store: CellStore,
+    records: Sequence[int],
     *,
-    seed: int,
-    population: ArrayLike | None = None,
-    client: Any = None,
-    on_progress: OnProgress | None = None,
+    models: int = RETRAINING_DEFAULTS.models,
+    seed: int = 0,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Retrained:
-    """Train models with and without each of the plan's records, and compare what they say there.
+    """Train models with all records and without each of some, and compare what they say there.
 
     Parameters
     ----------
     X, y
         Records by features, and targets, (n,) or (n, outputs); used as they are.
     trainer
-        A :class:`NetworkTrainer`, or a :class:`FunctionTrainer` around one's own function.
-    plan
-        Which records, how many models.
-    store
-        Of :func:`leakscope.running.cell_store.open_cells`; finished cells are not trained again.
+        A :class:`NetworkTrainer`, or a :class:`FunctionTrainer` around a function of one's own.
+    records
+        Rows to leave out, one at a time.
+    models
+        How many models with everything, and as many without each record.
     seed
         Of the run.
-    population
-        Further records at which all models answer, for attacks that compare with a population.
-    client
-        A Dask client, or None for this process.
     on_progress
-        Called after every cell; the total shrinks as records drop out.
+        Called with how many lots of models are done, and how many there are.
     """
-    rows, targets, asked = checked_records(X, y, population)
-    outside = [row for row in plan.records if not 0 <= row < len(rows)]
-    if outside:
-        raise InputError(f"there is no record in row {outside[0]}; there are {len(rows)}.")
-    queries = np.vstack([rows[list(plan.records)], asked])
-    compute = partial(_trained_cell, rows, targets, trainer, queries)
-    everything: list[Any] = []
-    own: dict[int, list[Any]] = {row: [] for row in plan.records}
-    open_rows, done_before, planned_cells = list(plan.records), 0, 0
-    for number in range(plan.rounds):
-        count = min(plan.models_per_cell, plan.models - number * plan.models_per_cell)
-        cells = [_cell(row, number, count) for row in (None, *open_rows)]
-        planned_cells = done_before + len(cells) * (plan.rounds - number)
-        report = _shifted(on_progress, done_before, planned_cells)
-        done = run_cells(store, cells, compute, seed=seed, client=client, on_progress=report)
-        done_before += len(cells)
-        everything.append(done[0])
-        for row, cell in zip(open_rows, done[1:], strict=True):
-            own[row].append(cell)
-        open_rows = [
-            row
-            for row in open_rows
-            if not _known(_record(plan, row, everything, own[row], targets), plan.auc_half_width)
-        ]
-        if not open_rows:
-            break
-    trained = [*everything, *(cell for cells in own.values() for cell in cells)]
-    losses = np.concatenate([cell.arrays["losses"] for cell in trained])
-    answers = np.concatenate([cell.arrays["answers"] for cell in everything])
-    return Retrained(
-        records=tuple(_record(plan, row, everything, own[row], targets) for row in plan.records),
-        population_member=answers[:, len(plan.records) :],
-        models_trained=len(losses),
-        models_planned=plan.models * (1 + len(plan.records)),
-        seconds=float(sum(cell.seconds for cell in trained)),
-        losses=losses,
-    )
-
-
-def _cell(row: int | None, number: int, models: int) -> Cell:
-    who = "everything" if row is None else f"without={row}"
-    # The number of models is in the name: a last, shorter round is not taken for a whole one
-    # when the plan is extended.
-    name = f"{who}/round={number}/models={models}"
-    return Cell(name, {"without": row, "round": number, "models": models})
-
-
-def _trained_cell(
-    rows: FloatArray,
-    targets: FloatArray,
-    trainer: Trainer,
-    queries: FloatArray,
-    parameters: Mapping[str, Any],
-    key: Key,
-) -> Found:
-    included = np.ones((parameters["models"], len(rows)), dtype=bool)
-    if parameters["without"] is not None:
-        included[:, parameters["without"]] = False
-    trained = trainer.train(rows, targets, included, queries, key)
-    return Found(
-        {"models": int(parameters["models"]), "mean_loss": float(trained.losses.mean())},
-        {"answers": trained.answers, "losses": trained.losses},
-    )
-
-
-def _record(
-    plan: RetrainingPlan,
-    row: int,
-    everything: Sequence[Any],
-    own: Sequence[Any],
-    targets: FloatArray,
-) -> RetrainedRecord:
-    place = plan.records.index(row)
-    member = np.concatenate([cell.arrays["answers"][:, place] for cell in everything])
-    nonmember = np.concatenate([cell.arrays["answers"][:, place] for cell in own])
-    found = measures.auc(likelihood_ratio(member, nonmember))
-    assert isinstance(found, Estimate)
-    spread = sum(np.var(answers, axis=0, ddof=1) / len(answers) for answers in (member, nonmember))
-    shift = member.mean(axis=0) - nonmember.mean(axis=0)
-    return RetrainedRecord(
-        row=row,
-        member=member,
-        nonmember=nonmember,
-        target=targets[row],
-        auc=found,
-        mean_distance=0.5 * float(np.sum(shift**2 - spread)),
-        mean_distance_stderr=float(np.sqrt(np.sum(shift**2 * spread + 0.5 * spread**2))),
-    )
-
-
-def _known(record: RetrainedRecord, half_width: float | None) -> bool:
-    if half_width is None:
-        return False
-    return bool(0.5 * (record.auc.high - record.auc.low) <= half_width)
-
-
-def _shifted(on_progress: OnProgress | None, before: int, total: int) -> OnProgress | None:
-    """Progress of the whole run from the progress of one round."""
-    if on_progress is None:
-        return None
-
-    def report(progress: Progress) -> None:
-        left = progress.seconds_left
-        remaining = progress.total - progress.done
-        if left is not None:
-            left *= (total - before - progress.done) / remaining if remaining else 0.0
-        on_progress(Progress(before + progress.done, total, left))
-
-    return report
+    rows, targets, _ = checked_records(X, y, None)
+    asked = [int(row) for row in records]
+    if not asked or len({*asked}) != len(asked) or not all(0 <= row < len(rows) for row in asked):
+        raise InputError(f"the records to check must be distinct rows of {len(rows)}.")
+    if models < LEAST_MODELS:
+        raise InputError(f"models must be at least {LEAST_MODELS}, but they are {models}.")
+    lots = []
+    for number, row in enumerate((None, *asked)):
+        included = np.ones((models, len(rows)), dtype=np.bool_)
+        if row is not None:
+            included[:, row] = False
+        key = Key(seed).child(0) if row is None else Key(seed).child(1, row)
+        queries = rows[asked] if row is None else rows[[row]]
+        lots.append(trainer.train(rows, targets, included, queries, key))
+        if on_progress is not None:
+            on_progress(number + 1, len(asked) + 1)
+    everything = lots[0]
+    checked = []
+    for place, (row, without) in enumerate(zip(asked, lots[1:], strict=True)):
+        member, nonmember = everything.answers[:, place], without.answers[:, 0]
+        auc = measures.auc(likelihood_ratio(member, nonmember))
+        assert isinstance(auc, Estimate)
+        checked.append(RetrainedRecord(row, member, nonmember, auc))
+    return Retrained(tuple(checked), np.concatenate([lot.losses for lot in lots]))
 
 
 @dataclass(frozen=True)
-class PredictionDifference:
-    """Mean answers with the record less those without it."""
-
-    rows: NDArray[np.intp]  # (records,) which were checked
-    shift: FloatArray  # (records, outputs) the differences and their standard errors
-    stderr: FloatArray
-
-
-def prediction_difference(retrained: Retrained) -> PredictionDifference:
-    """The difference of mean answers at each record that was retrained without.
+class Retraining:
+    """How :func:`verify` retrains models: with a function of the user's, or a dense network.
 
     Parameters
     ----------
-    retrained
-        Of :func:`retrain`.
+    train
+        As in ``leakscope.audit(train=...)``: ``train(X, y, seed)`` that returns a predictor, or an
+        estimator; itself, or ``"module:name"``.  y holds class numbers, or numbers.
+    widths
+        Of the hidden layers of a dense network, instead of ``train``.
+    epochs, learning_rate
+        Of the network.
+    models
+        This many with and without each record.
+
+    Examples
+    --------
+    >>> from leakscope.verifying import Retraining
+    >>> Retraining(widths=(256, 256)).epochs
+    100
+    >>> Retraining()
+    Traceback (most recent call last):
+    ...
+    leakscope.errors.InputError: retraining needs a training function or a network's widths, one \
+of the two.
     """
-    shifts, errors = [], []
-    for record in retrained.records:
-        member, nonmember = record.member, record.nonmember
-        shifts.append(member.mean(axis=0) - nonmember.mean(axis=0))
-        parts = (np.var(a, axis=0, ddof=1) / len(a) for a in (member, nonmember))
-        errors.append(np.sqrt(sum(parts)))
-    return PredictionDifference(
-        rows=np.array([record.row for record in retrained.records]),
-        shift=np.array(shifts),
-        stderr=np.array(errors),
+
+    train: str | Callable[..., Any] | None = None
+    widths: tuple[int, ...] | None = None
+    epochs: int = RETRAINING_DEFAULTS.epochs
+    learning_rate: float = RETRAINING_DEFAULTS.learning_rate
+    models: int = RETRAINING_DEFAULTS.models
+
+    def __post_init__(self) -> None:
+        if (self.train is None) == (self.widths is None):
+            raise InputError(
+                "retraining needs a training function or a network's widths, one of the two."
+            )
+        if self.widths is not None:
+            require_libraries()
+
+    def trainer(self, activation: str, task: Task) -> tuple[Trainer, str]:
+        """What trains, and its name in words."""
+        if self.widths is not None:
+            network = DenseNetwork(self.widths, activation=activation)
+            words = f"a dense network of widths {', '.join(str(w) for w in self.widths)}"
+            how = {"epochs": self.epochs, "learning_rate": self.learning_rate}
+            return NetworkTrainer(network, **how), words  # type: ignore[arg-type]
+        if isinstance(self.train, str):
+            subject = named_training(self.train, task, None).subject
+            return FunctionTrainer(subject, task, self.train), self.train
+        trainer = FunctionTrainer(self.train, task)
+        return trainer, trainer.training.name
+
+
+@dataclass(frozen=True)
+class FunctionTrainer:
+    """The user's own training, one model after another, as a :class:`Trainer`."""
+
+    subject: Any
+    task: Task = "regression"
+    name: str = ""
+
+    @property
+    def training(self) -> OwnTraining:
+        """The training that a function ``train(X, y, seed)``, or an estimator, is."""
+        return training_of(self.subject, self.task, None, name=self.name)
+
+    def describe(self) -> dict[str, Any]:
+        """Its name and a digest of its source."""
+        return self.training.describe()
+
+    def train(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        included: NDArray[np.bool_],
+        queries: FloatArray,
+        key: Key,
+    ) -> TrainedAnswers:
+        """Train a model for every row of ``included`` (models, n); y (n, C) is coded."""
+        classes = self.training.task == "classification"
+        labels = _class_numbers(y) if classes else y[:, 0] if y.shape[1] == 1 else y
+        seeds = key.generator().integers(2**31, size=len(included))
+        answers, losses = [], []
+        for rows, seed in zip(included, seeds, strict=True):
+            asked = np.concatenate([queries, X[rows]])
+            output = self.training.answers(X, labels, rows, int(seed), asked)
+            coded = _as_coded(output, y.shape[1], classes)
+            answers.append(coded[: len(queries)])
+            residual = coded[len(queries) :] - y[rows]
+            losses.append(0.5 * float(np.mean(np.sum(residual**2, axis=1))))
+        return TrainedAnswers(np.array(answers), np.array(losses))
+
+
+def _class_numbers(y: FloatArray) -> NDArray[np.intp]:
+    """0, 1, ... from targets that are coded as an audit codes classes."""
+    if y.shape[1] == 1:
+        return np.asarray(y[:, 0] > 0.0, dtype=np.intp)
+    return np.asarray(np.argmax(y, axis=1))
+
+
+def _as_coded(output: FloatArray, outputs: int, classes: bool) -> FloatArray:
+    """Answers in the numbers of the coded targets: probabilities less their mean."""
+    if classes:
+        centred = output - 1.0 / output.shape[1]
+        return np.asarray(centred[:, 1:] if outputs == 1 else centred)
+    if output.shape[1] != outputs:
+        raise InputError(
+            f"the model answered with {output.shape[1]} numbers per record, and {outputs} are "
+            "needed."
+        )
+    return output
+
+
+def by_retraining(
+    audit: Audit,
+    subject: Subject,
+    retraining: Retraining,
+    *,
+    records: int,
+    record_ids: Sequence[RecordId],
+    seed: int,
+    on_progress: Callable[[int, int], None] | None,
+) -> Outcome:
+    """The AUCs of a Gaussian process beside attacks on models trained with and without records."""
+    if subject.counted_in == "models" or audit.question != "leave_one_out" or audit.unit == "group":
+        raise InputError(
+            f"retraining checks audits of single records of a Gaussian process; an audit of "
+            f"{subject.words}, or of groups, is verified without --train and --network."
+        )
+    features, targets, task = subject.training_set()
+    place = places(audit, subject)
+    exposure = np.nan_to_num(audit.kl[place], posinf=float(np.finfo(np.float64).max))
+    rows = rows_to_check(subject.ids, exposure, records, record_ids, random_state=seed)
+    trainer, what = retraining.trainer(subject.activation, task)
+    retrained = retrain(
+        features, targets, trainer, rows,
+        models=retraining.models, seed=seed, on_progress=on_progress,
+    )  # fmt: skip
+    checks, apart = [], []
+    for row, record in zip(rows, retrained.records, strict=True):
+        predicted, law = float(audit.auc[place[row]]), f"record {subject.ids[row]}"
+        measured = float("nan") if record.constant else float(record.auc.value)
+        stderr = record.auc_stderr[predicted > measured]
+        checks.append(Check(law, "AUC", predicted, measured, stderr, AUC_RESOLUTION))
+        if not record.constant:
+            apart.append((predicted, measured, float(record.auc.low), float(record.auc.high)))
+    warnings = []
+    if len(apart) < len(rows):
+        warnings.append(
+            f"for {len(rows) - len(apart)} of {len(rows)} records every model of {what} gives the "
+            "same answers, with the record and without it: it ignores the seed.  Use the seed, or "
+            "audit the model itself (--model) and verify that."
+        )
+    together = None
+    if len(apart) >= LEAST_RECORDS:
+        together = agreement(*zip(*apart, strict=True), random_state=seed).to_dict()
+    how = (
+        f"{retraining.models * (1 + len(rows))} models of {what}, trained with and without each of "
+        f"{len(rows)} records, attacked by the likelihood ratio"
     )
+    settings = {
+        "records": rows,
+        "models": retraining.models,
+        "trainer": trainer.describe(),
+        "scaling": audit.settings.get("scaling"),
+    }
+    return Outcome(checks, how, settings, together, tuple(warnings))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from leakscope import __version__
@@ -16,16 +16,15 @@ from leakscope.results.document import ResultDocument
 from leakscope.results.plan import LassoPlan, LinearPlan
 from leakscope.results.reader import Run, digest_of_result, result_of
 from leakscope.results.verification import Verification, VerifiedNumber
-from leakscope.running.cells import OnProgress
 from leakscope.settings.verify import RETRAINING_DEFAULTS, VERIFY_DEFAULTS
 from leakscope.subjects.process.draws import kl_from_draws
 from leakscope.subjects.process.subject import settings_of, stored_process
 from leakscope.subjects.recipe import data_again
 from leakscope.subjects.subject import opened
 from leakscope.verifying.audits import check_audit
-from leakscope.verifying.checks import Check, Verdict, counted, threshold_for
-from leakscope.verifying.plan_checks import Outcome, by_matrices, by_refits
-from leakscope.verifying.retrained_checks import Retraining, by_retraining
+from leakscope.verifying.checks import Check, Outcome, counted, threshold_for
+from leakscope.verifying.plans import by_matrices, by_refits
+from leakscope.verifying.retraining import Retraining, by_retraining
 from leakscope.verifying.stored_numbers import require_stored_numbers
 
 VERIFIABLE = ("audit", "plan_linear", "plan_lasso", "attack_query")
@@ -46,7 +45,7 @@ def verify(
     retraining: Retraining | None = None,
     models: int = RETRAINING_DEFAULTS.models,
     seed: int = VERIFY_DEFAULTS.seed,
-    on_progress: OnProgress | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Verification:
     """Check the laws behind a result: by drawing from them anew, or by retraining models.
 
@@ -78,7 +77,7 @@ def verify(
     Returns
     -------
     Verification
-        For every law checked a z-score and a verdict.
+        For every law checked a z-score and a verdict; ``contradicts`` where one differs.
 
     Raises
     ------
@@ -120,13 +119,12 @@ def verify(
                 on_progress=on_progress,
             )
         else:
-            each = {"draws": DRAWS["audit"] if draws is None else draws, "models": models}
             outcome = check_audit(
                 document,
                 subject,
                 records=records,
                 record_ids=record_ids,
-                count=each[subject.counted_in],
+                count=models if subject.counted_in == "models" else count,
                 seed=seed,
             )
     elif retraining is not None or data is not None:
@@ -170,9 +168,9 @@ def _at_record(
         draws=draws,
         random_state=seed,
     )
-    own = float("nan") if document.kl_at_record is None else document.kl_at_record
+    predicted = float("nan") if document.kl_at_record is None else document.kl_at_record
     law = f"record {document.records[0]}"
-    checks = [Check(law, "KL at the record", own, value, stderr, resolution=0.1 * abs(own))]
+    checks = [Check(law, "KL at the record", predicted, value, stderr, 0.1 * abs(predicted))]
     how = (
         f"{draws} functions drawn from the same Gaussian process, trained with and without the "
         "record; your model was not examined"
@@ -183,21 +181,29 @@ def _at_record(
 def _verification(
     document: ResultDocument, outcome: Outcome, seconds: float, seed: int
 ) -> Verification:
-    threshold = threshold_for(len(outcome.checks))
-    counts = counted(outcome.checks)
+    threshold, counts = threshold_for(len(outcome.checks)), counted(outcome.checks)
+    warnings = list(outcome.warnings)
+    if isinstance(document, Audit) and document.untrusted:
+        # Draws check the laws as they are stored; what float64 lost before does not come back.
+        warnings.insert(0, f"in the audit that was verified, {document.doubted}.")
+    verdict = (
+        f"{counts['agrees']} of {len(outcome.checks)} checks agree, {counts['differs']} "
+        f"{'differs' if counts['differs'] == 1 else 'differ'}, "
+        f"{counts['inconclusive']} inconclusive (a check differs beyond |z| = "
+        f"{threshold:.2f}, where one false alarm is expected in a hundred such verifications). "
+        f"Compared with {outcome.how}."
+    )
     return Verification(
         leakscope_version=__version__,
         settings={**outcome.settings, "seed": seed},
         provenance=document.provenance,
         assumptions=document.assumptions,
         timing={"verify": seconds},
-        warnings=[*_doubts(document), *outcome.warnings],
+        warnings=warnings,
         verified_kind=document.kind,
         how=outcome.how,
         threshold=threshold,
-        agrees=counts["agrees"],
-        differs=counts["differs"],
-        inconclusive=counts["inconclusive"],
+        **counts,
         checks=[
             VerifiedNumber(
                 law=check.law,
@@ -212,32 +218,5 @@ def _verification(
         ],
         agreement=outcome.agreement,
         borne_out=list(outcome.borne_out),
-        verdict=_verdict(counts, threshold, outcome),
+        verdict=verdict,
     )
-
-
-def _doubts(document: ResultDocument) -> list[str]:
-    """Draws check the laws as they are stored; they do not bring back what float64 lost before."""
-    if not isinstance(document, Audit) or not document.untrusted:
-        return []
-    # Without the remedy, which is this very check.
-    return [f"in the audit that was verified, {document.doubted}."]
-
-
-def _verdict(counts: dict[Verdict, int], threshold: float, outcome: Outcome) -> str:
-    total = sum(counts.values())
-    words = (
-        f"{counts['agrees']} of {total} checks agree, {counts['differs']} "
-        f"{'differs' if counts['differs'] == 1 else 'differ'}, "
-        f"{counts['inconclusive']} inconclusive (a check differs beyond |z| = "
-        f"{threshold:.2f}, where one false alarm is expected in a hundred such verifications). "
-        f"Compared with {outcome.how}."
-    )
-    if outcome.agreement is not None and "spearman" in outcome.agreement:
-        rank = outcome.agreement["spearman"]
-        words += (
-            f" Rank correlation of predicted and measured AUC: {rank['value']:.2f} "
-            f"[{rank['low']:.2f}, {rank['high']:.2f}]; the audit's levels depend on its noise "
-            "variance, its ranks less."
-        )
-    return words
