@@ -250,7 +250,7 @@ def _trained(scale: Scale, noise: float, key: Key, data: Path | None, activation
     trainer = trainer_of(X, scale, activation)
     seed = int(key.child(2).generator().integers(2**31))
     start = time.perf_counter()
-    run = retrain(X, y, trainer, chosen, models=scale.models, seed=seed)
+    run = retrain(X, y, trainer, chosen.tolist(), models=scale.models, seed=seed)
     seconds = time.perf_counter() - start
     return Trained(
         problem=found,

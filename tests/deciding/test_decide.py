@@ -46,7 +46,11 @@ def place(filed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_form_is_written_and_checks(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["run", *LIMIT, "--prior", "0.05", "--recipient", "two hospitals", "--output", "form"]
+    assert main(["decide", "--template"]) == 0
+    Path("release.toml").write_text(
+        capsys.readouterr().out.replace("# recipient = ", 'recipient = "two hospitals"')
+    )
+    words = ["run", *LIMIT, "--prior", "0.05", "--declare", "release.toml", "--output", "form"]
     assert main(["decide", *words]) == 0
     out = capsys.readouterr().out
     assert "Examined: LogisticRegression(C=0.1)" in out
@@ -56,6 +60,7 @@ def test_the_form_is_written_and_checks(place: Path, capsys: pytest.CaptureFixtu
     assert Path("form").stat().st_mode & 0o777 == 0o700
     assert main(["decide", "--check", "form"]) == 0
     record = read_result("form/decision.json")
+    assert record.stated("recipient").value == "two hospitals"  # type: ignore[attr-defined]
     assert record.record_hash in capsys.readouterr().out  # type: ignore[attr-defined]
     for name in DECISION_FILES:
         assert record.record_hash in Path("form", name).read_text()  # type: ignore[attr-defined]
@@ -164,7 +169,7 @@ def test_files_of_two_records_are_not_one(place: Path) -> None:
     for name in ("one", "two"):
         assert main(["decide", "run", *LIMIT, "--output", name]) == 0
     shutil.copy("two/decision.html", "one/decision.html")
-    with pytest.raises(InputError, match="different records"):
+    with pytest.raises(InputError, match="does not show the record"):
         check_record("one")
 
 
@@ -177,11 +182,10 @@ def test_files_of_two_records_are_not_one(place: Path) -> None:
         ([*LIMIT, "--prior", "1.2"], "--prior: input should be less than 1"),
         ([*LIMIT, "--prior", "nan"], "--prior"),
         (["--threshold-tpr", "1"], "--threshold-tpr: input should be less than 1"),
-        ([*LIMIT, "--access", "both"], "--access must be one of black-box, weights"),
-        ([*LIMIT, "--queries", "0"], "--queries: input should be greater than or equal to 1"),
-        ([*LIMIT, "--expires", "soon"], "--expires: input should be a valid date"),
+        ([*LIMIT, "--declare", "gone.toml"], "gone.toml is no file of declarations"),
+        ([*LIMIT, "--expires", "2027-01-31"], "--declare FILE"),
         ([*LIMIT, "--model", "gone.skops"], "There is no file gone.skops"),
-        ([*LIMIT, "--decision", "approved with conditions"], "needs --conditions"),
+        ([*LIMIT, "--decision", "approved with conditions"], "needs conditions"),
     ],
 )
 def test_bad_options_are_one_sentence_and_no_form(
@@ -190,6 +194,23 @@ def test_bad_options_are_one_sentence_and_no_form(
     before = sorted(place.rglob("*"))
     assert sentence in refused(capsys, "run", *options, "--output", "form")
     assert sorted(place.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("access = 'both'", "access"),
+        ("queries = 0", "queries"),
+        ("expires = 'soon'", "expires"),
+        ("colour = 3", "colour"),
+        ("colour", "no file of declarations"),
+    ],
+)
+def test_bad_declarations_are_one_sentence(
+    place: Path, capsys: pytest.CaptureFixture[str], text: str, word: str
+) -> None:
+    (place / "bad.toml").write_text(text)
+    assert word in refused(capsys, "run", *LIMIT, "--declare", "bad.toml")
 
 
 def test_runs_of_different_data_or_models_are_refused(
@@ -204,10 +225,10 @@ def test_runs_of_different_data_or_models_are_refused(
     before = sorted(place.rglob("*"))
     for runs, sentence in (
         (("run", "weaker"), "a decision is about one model"),
-        (("run", "elsewhere"), "run and elsewhere are of different data"),
+        (("run", "elsewhere"), "a decision is about one model"),
         (("run", "process"), "run and process are of different data"),
         (("weaker", "run/verify.json"), "verifies another run's result"),
-        (("run/verify.json",), "verifies an audit; give the run of that audit too"),
+        (("run/verify.json",), "verifies another run's result"),
         ((), "Which run?"),
         (("nowhere",), "There is no file nowhere"),
     ):

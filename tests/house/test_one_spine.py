@@ -41,7 +41,7 @@ ALLOWED: dict[str, str] = {
     "results/audit.py:advantage": "the same",
     "results/audit.py:auc": "the same",
     "results/audit.py:tpr_at_fpr": "the same",
-    "verifying/retrained_checks.py:_auc_stderr": "the standard error of a measure, for a check",
+    "verifying/retraining.py:auc_stderr": "the standard error of a measure, for a check",
 }
 
 # Files that use the normal law's own functions, which are what measures are made of, and for what.
@@ -64,7 +64,7 @@ NORMAL_FUNCTIONS: dict[str, str] = {
     "subjects/process/defence.py": "the chance that a released answer has the right sign",
     "subjects/fit/subject.py": "the chance of the right label, with and without the record",
     "verifying/checks.py": "the threshold of a z-score, and the interval of a correlation",
-    "verifying/network_training.py": "an activation function",
+    "verifying/networks.py": "an activation function",
 }
 
 TELLTALES = {"ndtr", "log_ndtr", "ndtri", "erf", "erfc", "erfcx", "erfinv", "owens_t", "chndtr"}

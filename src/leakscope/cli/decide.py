@@ -10,7 +10,7 @@ import typer
 from leakscope.cli.options import JsonPath, Options, with_options
 from leakscope.cli.output import STDOUT, end_judged, show, standing, with_json, wrapped
 from leakscope.errors import InputError
-from leakscope.settings.decide import DecideSettings
+from leakscope.settings.decide import DecideOptions, declaration_template, read_declaration
 
 if TYPE_CHECKING:
     from leakscope.results import Decision
@@ -21,7 +21,7 @@ EPILOG = (
 )
 
 
-@with_options(settings=Options(DecideSettings))
+@with_options(settings=Options(DecideOptions))
 def decide(
     *,
     runs: Annotated[
@@ -41,7 +41,19 @@ def decide(
             show_default=False,
         ),
     ] = None,
-    settings: DecideSettings,
+    declare: Annotated[
+        Path | None,
+        typer.Option(
+            help="A TOML file with what only you know: release, recipient, access, attacker, "
+            "reason, approver and others; --template prints an empty one.",
+            metavar="FILE.toml",
+            show_default=False,
+        ),
+    ] = None,
+    template: Annotated[
+        bool, typer.Option("--template", help="Instead: print an empty file for --declare.")
+    ] = False,
+    settings: DecideOptions,
     redact: Annotated[
         bool, typer.Option("--redact", help="Without the ids of the most exposed records.")
     ] = False,
@@ -76,6 +88,9 @@ def decide(
     from leakscope.reporting import write_decision
     from leakscope.results.run_directory import default_run_directory, require_free
 
+    if template:
+        show(declaration_template())
+        return
     if check is not None:
         if runs:
             raise InputError("Give --check alone, without runs.")
@@ -85,25 +100,14 @@ def decide(
         default_run_directory("decide", (runs or [Path("nothing")])[0].name)
     )
     require_free(folder)
-    found = decide_on(*(runs or ()), model=model, redact=redact, **dict(settings))
+    declared = {} if declare is None else read_declaration(declare)
+    declared |= {name: value for name, value in dict(settings).items() if value is not None}
+    found = decide_on(*(runs or ()), model=model, redact=redact, **declared)
     with with_json(found, json_path):
         folder = write_decision(found, folder)
     if json_path != STDOUT:
         show(_page(found, folder))
     end_judged(*found.judged)
-
-
-# With which option each field is stated.
-OPTION = {
-    "model.sha256": "--model",
-    "release": "--release",
-    "recipient": "--recipient",
-    "access": "--access",
-    "queries": "--queries",
-    "people": "--people",
-    "attacker.who": "--attacker",
-    "prior": "--prior",
-}
 
 
 def _page(found: Decision, folder: Path) -> str:
@@ -113,14 +117,14 @@ def _page(found: Decision, folder: Path) -> str:
         parts.append("\n".join(wrapped(f"Cannot be approved: {one}") for one in found.obstacles))
     parts.append("\n".join(wrapped(sentence) for sentence in found.summary))
     missing = [
-        field.label + (f" ({OPTION[field.key]})" if field.key in OPTION else "")
+        field.label
         for field in (*found.identity, *found.context, *found.attacker)
         if field.value is None and field.basis == "declared"
     ]
     if found.reason is None:
-        missing.append("reason for the thresholds (--reason)")
+        missing.append("reason for the thresholds")
     if missing:
-        parts.append(wrapped(f"Not stated: {'; '.join(missing)}."))
+        parts.append(wrapped(f"Not stated: {'; '.join(missing)} (--declare FILE)."))
     signed = found.sign_off.decision or "blank, to be signed"
     parts.append(
         f"Decision: {signed}\nRecord: {folder} (decision.html to sign, decision.json to file, "

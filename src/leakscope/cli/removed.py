@@ -10,6 +10,20 @@ REMOVED = {
     "--points": "no theorem covers several inputs; take leakscope attack membership",
     "--measure": "in Python give audit a function: leakscope.audit(X, y, measures={'name': f})",
     "--attack": "give leakscope measure the attack's scores (--member-scores, --nonmember-scores)",
+    **dict.fromkeys(
+        (
+            "--attacker",
+            "--recipient",
+            "--release",
+            "--access",
+            "--because",
+            "--conditions",
+            "--approver",
+            "--expires",
+            "--reason",
+        ),
+        "declare it in a file (leakscope decide --template prints one) and give --declare FILE",
+    ),
 }
 
 

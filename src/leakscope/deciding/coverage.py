@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from leakscope.deciding.evidence import Evidence
 from leakscope.results.advice import Advice
@@ -16,14 +17,11 @@ from leakscope.results.attacks import (
 from leakscope.results.audit import Audit
 from leakscope.results.comparison import Comparison
 from leakscope.results.decision import CoverageRow, MitigationRow
-from leakscope.results.document import ResultDocument
 from leakscope.results.erasure import Erasure
 from leakscope.results.measurement import CanaryMeasurement, Measurement, ModelsMeasurement
 from leakscope.results.verification import Verification
 
-Found = Callable[[ResultDocument], str | None]
-
-NOT_HERE = "leakscope has no such attack"
+ORDER = ("run", "not run", "not applicable", "not available")
 
 
 def coverage(evidence: Evidence) -> list[CoverageRow]:
@@ -32,9 +30,7 @@ def coverage(evidence: Evidence) -> list[CoverageRow]:
     An attack that takes another kind of model than the one examined does not apply; where no run
     says which kind it is, every attack does.
     """
-    audit = evidence.audit
-    refused = {} if audit is None else audit.about.refused_attacks(audit)
-    rows = [_row(evidence, refused, *entry) for entry in ATTACKS]
+    rows = [_row(evidence, *entry) for entry in ATTACKS]
     rows += [
         CoverageRow(attack=attack, ran=False, found=words, why_not="not available")
         for attack, words in NOT_AVAILABLE
@@ -45,136 +41,98 @@ def coverage(evidence: Evidence) -> list[CoverageRow]:
 def coverage_sentence(rows: Sequence[CoverageRow]) -> str:
     """How many attacks were run, and of the others how many could have been."""
     ran, possible, other, none = (sum(row.state == state for row in rows) for state in ORDER)
-    words = (
-        f"Attacks: {ran} run; {possible} that leakscope could run against this model were not run"
+    return (
+        f"Attacks: {ran} run; {possible} that leakscope could run against this model were not run; "
+        f"{other} not applicable to it; leakscope has no attack for {none} other kinds. The table "
+        "names them."
     )
-    if other:
-        words += f"; {other} {'does' if other == 1 else 'do'} not apply to it"
-    return f"{words}; leakscope has no attack for {none} other kinds. The table names them."
 
 
 def _row(
-    evidence: Evidence,
-    refused: Mapping[str, str],
-    key: str,
-    attack: str,
-    found: Found,
-    command: str,
+    evidence: Evidence, key: str, attack: str, words_of: Callable[[Any], str | None], command: str
 ) -> CoverageRow:
-    told = [(given.name, found(given.document)) for given in evidence.given]
-    seen = [(name, words) for name, words in told if words is not None]
-    if len(seen) == 1:
-        return CoverageRow(attack=attack, ran=True, found=seen[0][1], run=seen[0][0])
-    if seen:
+    results = [(given.name, words_of(given.document)) for given in evidence.given]
+    ran = [(name, words) for name, words in results if words is not None]
+    if ran:
         # Each of them: the second may be the worse.
-        words = " ".join(f"{name}: {words.rstrip('.')}." for name, words in seen)
-        return CoverageRow(attack=attack, ran=True, found=words, run=", ".join(dict(seen)))
+        words = "; ".join(words for _, words in ran)
+        run = ", ".join(dict.fromkeys(name for name, _ in ran))
+        return CoverageRow(attack=attack, ran=True, found=words, run=run)
     audit = evidence.audit
-    if key == "reconstruct" and audit is not None and audit.model.holds_records:
-        words = f"needs no attack: a fitted {audit.model.type} contains training records unchanged"
-        return CoverageRow(attack=attack, ran=False, found=words, why_not="possible")
-    if key in refused:
-        return CoverageRow(attack=attack, ran=False, found=refused[key], why_not="not applicable")
-    if audit is not None and audit.dataset.source is None:
-        command = IN_MEMORY.get(key, command)
+    if audit is not None:
+        if key == "reconstruct" and audit.model.holds_records:
+            command = (
+                f"needs no attack: a fitted {audit.model.type} contains training records unchanged"
+            )
+        elif key in (refused := audit.about.refused_attacks(audit)):
+            words = refused[key]
+            return CoverageRow(attack=attack, ran=False, found=words, why_not="not applicable")
+        elif audit.dataset.source is None:
+            command = IN_MEMORY.get(key, command)
     return CoverageRow(attack=attack, ran=False, found=command, why_not="possible")
 
 
-def _audited(document: ResultDocument) -> str | None:
+def _audited(document: Any) -> str | None:
     if not isinstance(document, Audit) or document.basis == "assumed":
         return None
-    words = (
+    return (
         f"largest advantage {_digits(document.totals.largest['advantage'])}, {document.exposed} of "
-        f"{document.units} records at {document.exposed_above:g} or more"
+        f"{document.units} records at {document.exposed_above:g} or more; {document.model.origin}"
     )
-    return f"{words}; by {document.model.origin}" if document.basis == "measured" else words
 
 
-def _shadows(document: ResultDocument) -> str | None:
-    if not isinstance(document, Verification) or not document.by_shadows:
-        return None
-    verb = "differs" if document.differs == 1 else "differ"
-    return f"{document.agrees} checks agree, {document.differs} {verb}"
+def _refits(document: Any) -> str | None:
+    if isinstance(document, Verification) and "models" in document.settings:
+        return f"{document.agrees} checks agree, {document.differs} differ"
+    return None
 
 
-def _retrained(document: ResultDocument) -> str | None:
-    if not isinstance(document, Verification) or "trainer" not in document.settings:
-        return None
-    largest = max((check.measured or 0.0 for check in document.checks), default=None)
-    return f"largest AUC {_digits(largest)} of {len(document.checks)} records"
-
-
-def _few(document: ResultDocument) -> str | None:
+def _few(document: Any) -> str | None:
     if isinstance(document, Audit) and document.basis == "measured":
         exposed = sum(bool(record.surely_exposed) for record in document.records)
-        by = document.model.origin
     elif isinstance(document, ModelsMeasurement):
         exposed = sum(record.exposed for record in document.records)
-        by = f"{document.models} models"
     else:
         return None
     return (
         f"{exposed} of {len(document.records)} records can be named as exposed, with at most a 5% "
-        f"chance that any one of them is not; by {by}"
+        "chance that any one of them is not"
     )
 
 
-def _scores(document: ResultDocument) -> str | None:
-    return f"advantage {_digits(document.advantage)}" if isinstance(document, Measurement) else None
-
-
-def _canaries(document: ResultDocument) -> str | None:
+def _canaries(document: Any) -> str | None:
     if not isinstance(document, CanaryMeasurement):
         return None
-    seen, told = document.bound(), ""
-    if document.claimed_epsilon is not None:
-        certain, if_gaussian = document.contradictions()
-        judged = "contradicted" if certain else "not contradicted"
-        judged = "contradicted if the mechanism is Gaussian" if if_gaussian else judged
-        told = f"; {_digits(document.claimed_epsilon)} is claimed, which is {judged}"
+    bound = document.bound()
+    words = (
+        f"epsilon at least {_digits(bound.epsilon)} at delta {bound.delta:g}, from "
+        f"{document.canaries} canaries"
+    )
+    certain, if_gaussian = document.contradictions()
+    if certain or if_gaussian:
+        words += "; the claim is contradicted" + ("" if certain else " if it is Gaussian")
+    return words
+
+
+def _secret(document: Any) -> str | None:
+    secret = document.details.secret_attribute() if isinstance(document, Audit) else None
+    if secret is None:
+        return None
     return (
-        f"epsilon at least {_digits(seen.epsilon)} at delta {seen.delta:g}, from "
-        f"{document.canaries} canaries{told}"
+        f"column {secret.column}: the value is named with a chance of "
+        f"{_digits(secret.chance_prior)} without the model, {_digits(secret.chance_without)} with "
+        f"a model that was not trained on the record, {_digits(secret.chance_with)} with this one; "
+        f"the record's own leak is at most {_digits(secret.largest_leak)}"
     )
 
 
-def _network(document: ResultDocument) -> str | None:
-    return document.verdict if isinstance(document, MembershipAttack) else None
+def _verdict(*kinds: type[Any]) -> Callable[[Any], str | None]:
+    return lambda document: document.verdict if isinstance(document, kinds) else None
 
 
-def _pool(document: ResultDocument) -> str | None:
-    if not isinstance(document, ModelMembershipAttack):
-        return None
-    return f"AUC {_digits(document.auc)} over {document.queries} records"
-
-
-def _query(document: ResultDocument) -> str | None:
-    return (
-        f"advantage {_digits(document.advantage)} at the query found"
-        if isinstance(document, QueryAttack)
-        else None
-    )
-
-
-def _reconstructed(document: ResultDocument) -> str | None:
-    attacks = (ReconstructAttack, FitReconstructAttack)
-    return document.verdict if isinstance(document, attacks) else None
-
-
-def _erased(document: ResultDocument) -> str | None:
-    return document.verdict if isinstance(document, Erasure) else None
-
-
-def _secret(document: ResultDocument) -> str | None:
-    found = document.details.secret_attribute() if isinstance(document, Audit) else None
-    if found is None:
-        return None
-    return (
-        f"column {found.column}: the value is named with a chance of "
-        f"{_digits(found.chance_prior)} in the mean without the model, "
-        f"{_digits(found.chance_without)} with a model that was not trained on the record, "
-        f"{_digits(found.chance_with)} with this one; the record's own leak is at most "
-        f"{_digits(found.largest_leak)}"
+def _number(kind: type[Any], attribute: str, words: str) -> Callable[[Any], str | None]:
+    return lambda document: (
+        f"{words} {_digits(getattr(document, attribute))}" if isinstance(document, kind) else None
     )
 
 
@@ -182,84 +140,37 @@ def _digits(value: float | None) -> str:
     return "not known" if value is None else f"{value:.3g}"
 
 
-ORDER = ("run", "not run", "not applicable", "not available")
-
-# By a key, under which a kind of model says that an attack does not apply to it.
-ATTACKS: tuple[tuple[str, str, Found, str], ...] = (
-    (
-        "answers",
-        "membership, from answers about the record",
-        _audited,
-        "leakscope audit --model, or audit(X, y, model=...)",
-    ),
-    (
-        "shadows",
-        "membership, against shadow models of the same estimator",
-        _shadows,
-        "leakscope verify RUN --models 200",
-    ),
-    (
-        "retrained",
-        "membership, against your model retrained with and without the record",
-        _retrained,
-        "leakscope verify RUN --train module:function",
-    ),
-    (
-        "few",
-        "membership, from a few models of the same training",
-        _few,
-        "leakscope audit --train module:name, or measure --logits FILE",
-    ),
-    (
-        "scores",
-        "membership, one threshold on scores for everybody",
-        _scores,
-        "leakscope measure --member-scores FILE --nonmember-scores FILE",
-    ),
-    (
-        "canaries",
-        "membership of canaries, against the epsilon of a private training",
-        _canaries,
-        "leakscope measure --canaries FILE --claimed-epsilon NUMBER",
-    ),
-    (
-        "weights",
-        "membership, from the weights of a two-layer network",
-        _network,
-        "leakscope attack membership MODEL",
-    ),
-    (
-        "pool",
-        "membership, the likelihood ratio carried out against the model's answers",
-        _pool,
-        "leakscope attack membership MODEL --queries FILE --pool FILE --target COLUMN; of a model "
-        "that was named, --answers COLUMN too",
-    ),
-    (
-        "query",
-        "membership, at a query that was searched for",
-        _query,
-        "leakscope attack query FILE",
-    ),
-    (
-        "reconstruct",
-        "reconstruction of records from weights",
-        _reconstructed,
-        "leakscope attack reconstruct MODEL --data FILE, for linear models and two-layer networks",
-    ),
-    (
-        "erase",
-        "records that were to be erased, still in the model",
-        _erased,
-        "leakscope erase RUN --record ID --after MODEL, once somebody asks to leave",
-    ),
-    (
-        "secret",
-        "attribute inference, of a secret column",
-        _secret,
-        "leakscope audit FILE --model logistic --secret COLUMN",
-    ),
-)
+# By a key, under which a kind of model says that an attack does not apply to it: the attack, what
+# a result says of it, and the command that runs it.
+ATTACKS: tuple[tuple[str, str, Callable[[Any], str | None], str], ...] = (
+    ("answers", "membership, from answers about the record", _audited,
+     "leakscope audit --model, or audit(X, y, model=...)"),
+    ("shadows", "membership, against refits of the same recipe", _refits,
+     "leakscope verify RUN --models 200"),
+    ("few", "membership, from a few models of the same training", _few,
+     "leakscope audit --train module:name, or measure --logits FILE"),
+    ("scores", "membership, one threshold on scores for everybody",
+     _number(Measurement, "advantage", "advantage"),
+     "leakscope measure --member-scores FILE --nonmember-scores FILE"),
+    ("canaries", "membership of canaries, against the epsilon of a private training", _canaries,
+     "leakscope measure --canaries FILE --claimed-epsilon NUMBER"),
+    ("weights", "membership, from the weights of a two-layer network", _verdict(MembershipAttack),
+     "leakscope attack membership MODEL"),
+    ("pool", "membership, the likelihood ratio carried out against the model's answers",
+     _number(ModelMembershipAttack, "auc", "AUC"),
+     "leakscope attack membership MODEL --queries FILE --pool FILE --target COLUMN; of a model "
+     "that was named, --answers COLUMN too"),
+    ("query", "membership, at a query that was searched for",
+     _number(QueryAttack, "advantage", "advantage at the query found"),
+     "leakscope attack query FILE"),
+    ("reconstruct", "reconstruction of records from weights",
+     _verdict(ReconstructAttack, FitReconstructAttack),
+     "leakscope attack reconstruct MODEL --data FILE, for linear models and two-layer networks"),
+    ("erase", "records that were to be erased, still in the model", _verdict(Erasure),
+     "leakscope erase RUN --record ID --after MODEL, once somebody asks to leave"),
+    ("secret", "attribute inference, of a secret column", _secret,
+     "leakscope audit FILE --model logistic --secret COLUMN"),
+)  # fmt: skip
 
 # What is run where the data are in memory, and in no file that a command could read.
 IN_MEMORY = {
@@ -268,70 +179,49 @@ IN_MEMORY = {
     "pool": "leakscope.attack_membership(model, (X, y), pool=(X, y))",
 }
 
+NOT_HERE = "leakscope has no such attack"
 NOT_AVAILABLE: tuple[tuple[str, str], ...] = (
-    (
-        "membership, by someone who knows all other records",
-        "where training is deterministic, such a person can fit the model both ways and tell with "
-        "certainty",
-    ),
-    (
-        "membership, after repeated or adaptive questions",
-        "the numbers assume one question about each record",
-    ),
+    ("membership, by someone who knows all other records",
+     "where training is deterministic, such a person can fit the model both ways and tell with "
+     "certainty"),
+    ("membership, after repeated or adaptive questions",
+     "the numbers assume one question about each record"),
     ("model inversion", NOT_HERE),
     ("property inference about groups", NOT_HERE),
     ("exfiltration or regurgitation of training data", NOT_HERE),
     ("linkage and singling out with other data", NOT_HERE),
     ("extraction (theft) of the model", NOT_HERE),
     ("poisoning of the training data to expose others", NOT_HERE),
-)
+)  # fmt: skip
 
 
 def mitigation_rows(evidence: Evidence) -> list[MitigationRow]:
-    """From advice, comparisons, and what the audit itself offers."""
+    """Changes that were considered: from advice, comparisons, and what the audit itself offers."""
     rows: list[MitigationRow] = []
     for name, advice in evidence.all_of(Advice):
         for option in advice.options:
             price = f"error {_stated(option.error)}, {_stated(option.cost)} more than as audited"
             if option.accuracy is not None:
                 price += f"; accuracy {_stated(option.accuracy)}"
-            rows.append(
-                MitigationRow(
-                    change=": ".join(part for part in (option.name, option.setting_words) if part),
-                    effect=f"worst {advice.target_label} {_stated(option.worst)}"
-                    + ("" if option.meets else ", which does not meet the target"),
-                    price=price,
-                    run=name,
-                )
-            )
+            effect = f"worst {advice.target_label} {_stated(option.worst)}"
+            if not option.meets:
+                effect += ", which does not meet the target"
+            change = ": ".join(part for part in (option.name, option.setting_words) if part)
+            rows.append(MitigationRow(change=change, effect=effect, price=price, run=name))
     for name, compared in evidence.all_of(Comparison):
-        rows.append(
-            MitigationRow(
-                change="; ".join(
-                    f"{entry.what}: {entry.first} to {entry.second}"
-                    for entry in compared.differences[:3]
-                )
-                or "none",
-                effect=_compared(compared),
-                price="not stated",
-                run=name,
-            )
+        changes = [f"{e.what}: {e.first} to {e.second}" for e in compared.differences[:3]]
+        effect = (
+            f"largest advantage {_stated(compared.first.largest_advantage)} to "
+            f"{_stated(compared.second.largest_advantage)}, {compared.first.exposed} to "
+            f"{compared.second.exposed} records at 0.1 or more"
         )
+        if compared.worse:
+            effect += f"; worse: {'; '.join(compared.worse)}"
+        change = "; ".join(changes) or "none"
+        rows.append(MitigationRow(change=change, effect=effect, price="not stated", run=name))
     for name, audit in evidence.audits:
-        rows += [MitigationRow(**told, run=name) for told in audit.about.remedies(audit)]
+        rows += [MitigationRow(**remedy, run=name) for remedy in audit.about.remedies(audit)]
     return rows
-
-
-def _compared(found: Comparison) -> str:
-    """How the largest advantage and the number of exposed records change, and what is worse."""
-    words = (
-        f"largest advantage {_stated(found.first.largest_advantage)} to "
-        f"{_stated(found.second.largest_advantage)}, {found.first.exposed} to "
-        f"{found.second.exposed} records at 0.1 or more"
-    )
-    if found.worse:
-        words += f"; worse in {len(found.worse)} respects: {'; '.join(found.worse)}"
-    return words
 
 
 def _stated(value: float | None) -> str:

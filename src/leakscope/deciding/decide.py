@@ -36,8 +36,6 @@ from leakscope.results.decision import (
     require_sealed,
     sealed_record,
 )
-from leakscope.results.document import ResultDocument
-from leakscope.results.measurement import ModelsMeasurement
 from leakscope.results.reader import read_result
 from leakscope.results.reconciliation import reconciled
 from leakscope.results.run_directory import versions
@@ -89,11 +87,10 @@ def decide(
     evidence = gathered_evidence(runs)
     file = require_model_file(evidence, model)
     found = exposure_of(evidence)
-    main = _main(evidence)
-    rows = reconciled(
-        evidence.audit or evidence.stand_in,
-        [given.document for given in evidence.given],
-    )
+    # The result whose attacker and assumptions are those of the decision.
+    main = evidence.audit or evidence.stand_in or evidence.given[0].document
+    documents = [given.document for given in evidence.given]
+    rows = reconciled(evidence.audit or evidence.stand_in, documents)
     _require_attacker(evidence, settings)
     obstacles = obstacles_of(evidence, found, settings)
     limits = threshold_entries(found, settings)
@@ -117,14 +114,14 @@ def decide(
         identity=identity,
         context=context_fields(evidence, settings),
         attacker=attacker_fields(main, settings),
-        exposed_basis="computed" if found is None or found.basis == "computed" else "measured",
+        exposed_basis="measured" if found is not None and found.basis == "measured" else "computed",
         exposed_how="not known" if found is None else found.how,
-        records=None if found is None else found.records,
+        records=None if evidence.audit is None else evidence.audit.units,
         exposed=[] if found is None else exposed_entries(found, settings, ids=not redact),
         above=[] if found is None else entries_above(found, settings, ids=not redact),
         against=against,
         levels=levels,
-        subgroups=subgroups_of(evidence, redact=redact),
+        subgroups=subgroups_of(evidence.audit, redact=redact),
         thresholds=limits,
         reason=settings.reason,
         reconciliation=rows,
@@ -174,7 +171,7 @@ def _sign_off(settings: DecideSettings, obstacles: list[str], met: list[bool | N
                 "approve it with conditions."
             )
         if word != "approved" and settings.conditions is None:
-            raise InputError("approved with conditions needs --conditions.")
+            raise InputError("approved with conditions needs conditions (--declare FILE).")
     return SignOff(
         decision=word,
         because=settings.because,
@@ -182,12 +179,6 @@ def _sign_off(settings: DecideSettings, obstacles: list[str], met: list[bool | N
         approver=settings.approver,
         expires=settings.expires,
     )
-
-
-def _main(evidence: Evidence) -> ResultDocument:
-    """The result whose attacker and assumptions are those of the decision."""
-    measured = evidence.one_of(ModelsMeasurement)
-    return evidence.audit or measured or evidence.stand_in or evidence.given[0].document
 
 
 def check_record(path: str | Path) -> str:
@@ -215,32 +206,29 @@ def check_record(path: str | Path) -> str:
     leakscope.errors.InputError: There is no file no-such-record.json.
     """
     path = Path(path)
-    if not is_folder(path):
-        found_here = _checked(path)
-        # With the others beside it, it must show the same record.
-        whole = path.name in DECISION_FILES and all(
-            is_there(path.with_name(name)) for name in DECISION_FILES
-        )
-        if whole:
-            check_record(path.absolute().parent)
-        return found_here
-    found = [_checked(path / name) for name in DECISION_FILES]
-    if any(found[0] not in (path / name).read_text(encoding="utf-8") for name in DECISION_FILES):
-        raise InputError(f"{path} holds files of different records.")
-    record = read_result(path / DECISION_FILES[0])
+    folder = path if is_folder(path) else path.absolute().parent
+    together = is_folder(path) or (
+        path.name in DECISION_FILES and all(is_there(folder / name) for name in DECISION_FILES)
+    )
+    if not together:
+        return _checked(path)
+    hashes = {name: _checked(folder / name) for name in DECISION_FILES}
+    record_hash = hashes[DECISION_FILES[0]]
+    record = read_result(folder / DECISION_FILES[0])
     assert isinstance(record, Decision)
-    if record.leakscope_version == __version__:
-        for name, text in decision_pages(record).items():
-            if (path / name).read_bytes() != text.encode("utf-8"):
-                raise InputError(
-                    f"{path / name} does not show the record of {DECISION_FILES[0]}: it was "
-                    "replaced, or changed and given a new hash."
-                )
-    return found[0]
+    pages = decision_pages(record) if record.leakscope_version == __version__ else {}
+    for name in DECISION_FILES:
+        text = (folder / name).read_text(encoding="utf-8")
+        if record_hash not in text or text != pages.get(name, text):
+            raise InputError(
+                f"{folder / name} does not show the record of {DECISION_FILES[0]}: it was "
+                "replaced, or changed and given a new hash."
+            )
+    return record_hash if is_folder(path) else hashes[path.name]
 
 
 def _checked(path: Path) -> str:
-    found = require_sealed(path)
+    carried = require_sealed(path)
     if path.suffix == ".json" and not isinstance(read_result(path), Decision):
         raise InputError(f"{path} is not a record of leakscope decide.")
-    return found
+    return carried

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from datetime import date
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from leakscope.errors import InputError
 from leakscope.settings.setting import Count, Probability, setting
 
 Attacker = Literal["outsider", "pool", "insider"]
@@ -57,7 +60,30 @@ class Thresholds(BaseModel):
     )
 
 
-class DecideSettings(Thresholds):
+class DecideOptions(Thresholds):
+    """What is given on the command line; all else stands in the file of ``--declare``.
+
+    Examples
+    --------
+    >>> from leakscope.settings.decide import DecideOptions
+    >>> DecideOptions(threshold_tpr=0.01).decision
+    """
+
+    each_row: Words | None = setting(
+        None,
+        "That each row is a person of its own, though a column of names or copies of rows speak "
+        "against it, and how you know.",
+        metavar="TEXT",
+    )
+    decision: Verdict | None = setting(
+        None,
+        "Fill in the decision: approved, approved with conditions, or refused.",
+        metavar="WORD",
+        unset="blank, to be signed",
+    )
+
+
+class DecideSettings(DecideOptions):
     """What is declared about a release; a field that is left out reads "not stated".
 
     Examples
@@ -71,38 +97,52 @@ class DecideSettings(Thresholds):
         "Whom the thresholds are for: outsider (knows no other record), pool (the default audit's, "
         "as LiRA asks) or insider (knows all others but for one in twenty); the audit must be "
         "against that one.",
-        metavar="WHO",
-        unset="not stated: as the audit asked",
     )
-    each_row: Words | None = setting(
-        None,
-        "That each row is a person of its own, though a column of names or copies of rows speak "
-        "against it, and how you know.",
-        metavar="TEXT",
-    )
-    reason: Words | None = setting(None, "Why these thresholds.", metavar="TEXT")
-    release: Words | None = setting(None, "What is released, and for what.", metavar="TEXT")
-    recipient: Words | None = setting(None, "Who receives it.", metavar="TEXT")
+    reason: Words | None = setting(None, "Why these thresholds.")
+    release: Words | None = setting(None, "What is released, and for what.")
+    recipient: Words | None = setting(None, "Who receives it.")
     access: ReleaseAccess | None = setting(
-        None, "What they get: black-box (answers only) or weights.", metavar="WHAT"
+        None, "What they get: black-box (answers only) or weights."
     )
     queries: Count | None = setting(
         None,
         "How many questions each recipient may ask; for the record, since the numbers assume one "
         "question about each person.",
     )
-    decision: Verdict | None = setting(
-        None,
-        "Fill in the decision: approved, approved with conditions, or refused.",
-        metavar="WORD",
-        unset="blank, to be signed",
-    )
-    because: Words | None = setting(None, "Fill in why it was decided so.", metavar="TEXT")
-    conditions: Words | None = setting(None, "Fill in the conditions.", metavar="TEXT")
-    approver: Words | None = setting(None, "Fill in who decides.", metavar="TEXT")
-    expires: date | None = setting(
-        None, "Fill in until when the decision holds.", metavar="YYYY-MM-DD"
-    )
+    because: Words | None = setting(None, "Why it was decided so.")
+    conditions: Words | None = setting(None, "The conditions of an approval.")
+    approver: Words | None = setting(None, "Who decides.")
+    expires: date | None = setting(None, "Until when the decision holds, such as 2027-01-31.")
+
+
+def declaration_template() -> str:
+    """A TOML file with every field that can be declared, commented out, and what it means.
+
+    Examples
+    --------
+    >>> from leakscope.settings.decide import declaration_template
+    >>> declaration_template().splitlines()[:2]
+    ["# No record's advantage may be above this.", '# threshold_advantage = ']
+    """
+    fields = DecideSettings.model_fields.items()
+    return "".join(f"# {field.description}\n# {name} = \n\n" for name, field in fields)
+
+
+def read_declaration(path: Path) -> dict[str, Any]:
+    """The fields that a TOML file declares, by name."""
+    try:
+        declared = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(
+            f"{path} is no file of declarations ({error}); leakscope decide --template writes one."
+        ) from None
+    unknown = sorted(set(declared) - set(DecideSettings.model_fields))
+    if unknown:
+        raise InputError(
+            f"{path} declares {unknown[0]!r}, which is no field of a decision; leakscope decide "
+            "--template names all fields."
+        )
+    return declared
 
 
 DECIDE_DEFAULTS = DecideSettings()

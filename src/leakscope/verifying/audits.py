@@ -279,7 +279,7 @@ class Counts:
             error = math.hypot(float(self.error[row]), error)
             return [Check(name, "advantage", float(self.predicted[row]), seen, error, NEAR)]
         if isinstance(self.member, Normal) and isinstance(self.nonmember, Normal):
-            return self._of_normal(row, name)
+            return self._of_normal(row, name, self.member.take(row), self.nonmember.take(row))
         return [
             self._of_test(row, name, "TPR of its test", self.inside[:, row], self.member),
             self._of_test(row, name, "FPR of its test", ~self.inside[:, row], self.nonmember),
@@ -288,7 +288,7 @@ class Counts:
     def _of_test(self, row: int, name: str, quantity: str, models: Mask, law: Any) -> Check:
         """How often a unit's test says yes, where answers take few values."""
         values = law.values[row]
-        own = [side.take([row]) for side in (self.member, self.nonmember)]
+        own = [side.take(np.array([row])) for side in (self.member, self.nonmember)]
         densities = [np.reshape([side.log_density(v)[0] for v in values], -1) for side in own]
         chance = min(float(law.probabilities[row][densities[0] > densities[1]].sum()), 1.0)
         count, often = int(models.sum()), int((self.yes[:, row] & models).sum())
@@ -300,15 +300,15 @@ class Counts:
         )
         return Check(name, quantity, chance, often / count, error, OF_CHANCE, score)
 
-    def _of_normal(self, row: int, name: str) -> list[Check]:
+    def _of_normal(self, row: int, name: str, member: Normal, nonmember: Normal) -> list[Check]:
         """The shift of the mean, and the sd without the unit.
 
         Of few models the measured spread is small by chance where the difference seems large, so
         the larger of the predicted error and the measured one counts.
         """
         inside, outside = (self.scores[m, row] for m in (self.inside[:, row], ~self.inside[:, row]))
-        shift = float(self.member.mean[row] - self.nonmember.mean[row])
-        sd_in, sd_out = float(self.member.sigma[row]), float(self.nonmember.sigma[row])
+        shift = float(member.mean - nonmember.mean)
+        sd_in, sd_out = float(member.sigma), float(nonmember.sigma)
         if not (np.isfinite(shift) and sd_out >= 0.0):
             raise InputError(f"the result's {name} has no mean and spread to check.")
         if not self.enough[row]:

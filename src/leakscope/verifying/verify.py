@@ -203,7 +203,9 @@ def _verification(
         verified_kind=document.kind,
         how=outcome.how,
         threshold=threshold,
-        **counts,
+        agrees=counts["agrees"],
+        differs=counts["differs"],
+        inconclusive=counts["inconclusive"],
         checks=[
             VerifiedNumber(
                 law=check.law,
