@@ -183,7 +183,6 @@ def test_files_of_two_records_are_not_one(place: Path) -> None:
         ([*LIMIT, "--prior", "nan"], "--prior"),
         (["--threshold-tpr", "1"], "--threshold-tpr: input should be less than 1"),
         ([*LIMIT, "--declare", "gone.toml"], "gone.toml is no file of declarations"),
-        ([*LIMIT, "--expires", "2027-01-31"], "--declare FILE"),
         ([*LIMIT, "--model", "gone.skops"], "There is no file gone.skops"),
         ([*LIMIT, "--decision", "approved with conditions"], "needs conditions"),
     ],

@@ -7,9 +7,8 @@ import leakscope
 from leakscope import InputError, kernels
 from leakscope.results.columns import Table
 from leakscope.subjects.process.draws import posterior_draws
-from leakscope.verifying import Check
 from leakscope.verifying.audits import check_audit
-from leakscope.verifying.checks import counted, mean_score, spread_score, threshold_for
+from leakscope.verifying.checks import NumberCheck, counted, mean_score, spread_score, threshold_for
 
 
 @pytest.fixture(params=[1, 3])
@@ -63,7 +62,7 @@ def test_false_alarms_are_as_rare_as_promised():
     alarms = 0
     for _ in range(1000):
         z = rng.normal(size=20)
-        checks = [Check("a", "mean", 0.0, float(value), 1.0, 1.0) for value in z]
+        checks = [NumberCheck("a", "mean", 0.0, float(value), 1.0, 1.0) for value in z]
         alarms += counted(checks)["differs"] > 0
     # One in a hundred; the count is binomial.
     assert alarms <= 10 + 4 * np.sqrt(10)
@@ -85,12 +84,12 @@ def test_a_score_of_few_answers_has_the_tail_of_a_normal():
 
 
 def test_words():
-    check = Check("law", "mean", predicted=0.0, measured=0.1, stderr=1.0, resolution=0.5)
+    check = NumberCheck("law", "mean", predicted=0.0, measured=0.1, stderr=1.0, resolution=0.5)
     assert check.verdict() == "inconclusive"
-    assert Check("law", "mean", 0.0, 9.0, 1.0, 0.5).verdict() == "differs"
-    assert Check("law", "mean", float("nan"), 9.0, 1.0, 5.0).verdict() == "inconclusive"
-    assert Check("law", "mean", 1.0, 1.0, 0.0, 0.0).verdict() == "agrees"
-    assert Check("law", "mean", 1.0, 2.0, 0.0, 0.0).z == np.inf
+    assert NumberCheck("law", "mean", 0.0, 9.0, 1.0, 0.5).verdict() == "differs"
+    assert NumberCheck("law", "mean", float("nan"), 9.0, 1.0, 5.0).verdict() == "inconclusive"
+    assert NumberCheck("law", "mean", 1.0, 1.0, 0.0, 0.0).verdict() == "agrees"
+    assert NumberCheck("law", "mean", 1.0, 2.0, 0.0, 0.0).z == np.inf
 
 
 def test_too_few_draws_are_refused(problem):

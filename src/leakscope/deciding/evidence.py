@@ -158,9 +158,9 @@ def _require_one_model(evidence: Evidence) -> None:
         return
     audited = evidence.audit.model
     others: list[tuple[str, ExaminedModel]] = [
-        (name, result.model)
-        for kind in (ModelMembershipAttack, FitReconstructAttack, Erasure)
-        for name, result in evidence.all_of(kind)
+        (given.name, given.document.model)
+        for given in evidence.given
+        if isinstance(given.document, (ModelMembershipAttack, FitReconstructAttack, Erasure))
     ]
     for name, model in others:
         hashes = audited.file_sha256, model.file_sha256

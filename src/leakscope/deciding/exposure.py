@@ -120,7 +120,7 @@ def threshold_entries(found: Exposure | None, settings: DecideSettings) -> list[
                 above = int(np.count_nonzero(found.low[name] > limit))
             if above:
                 met = False
-            elif end is not None and end <= limit:
+            elif end is not None and end <= limit and not found.contradicted:
                 met = True
         entries.append(
             ThresholdEntry(measure=words, limit=limit, largest=largest, above=above, met=met)

@@ -1,6 +1,6 @@
 """Draws, refits and retraining that check the laws."""
 
-from leakscope.verifying.checks import Agreement, Check, Interval, agreement, choose_records
+from leakscope.verifying.checks import Agreement, Interval, agreement, choose_records
 from leakscope.verifying.influence import influence_functions, tangent_products, trac_in
 from leakscope.verifying.networks import DenseNetwork, NetworkTrainer, parameters_at
 from leakscope.verifying.retraining import FunctionTrainer, Retraining, retrain
@@ -8,7 +8,6 @@ from leakscope.verifying.verify import verify
 
 __all__ = [
     "Agreement",
-    "Check",
     "DenseNetwork",
     "FunctionTrainer",
     "Interval",

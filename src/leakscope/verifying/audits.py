@@ -33,7 +33,7 @@ from leakscope.subjects.subject import (
     places,
 )
 from leakscope.verifying.checks import (
-    Check,
+    NumberCheck,
     Outcome,
     binomial_score,
     mean_score,
@@ -102,9 +102,11 @@ def _sd(audit: Audit, side: str) -> FloatArray | None:
     return None
 
 
-def _moments(audit: Audit, places: Rows, names: Sequence[str], answers: Answers) -> list[Check]:
+def _moments(
+    audit: Audit, places: Rows, names: Sequence[str], answers: Answers
+) -> list[NumberCheck]:
     """Mean and standard deviation of both laws of some units, by answers of their own models."""
-    checks: list[Check] = []
+    checks: list[NumberCheck] = []
     for side, of_side in (("with", answers.inside), ("without", answers.outside)):
         means, spread = np.asarray(audit.table.columns[f"mean_{side}"]), _sd(audit, side)
         for place, name, drawn in zip(places.tolist(), names, of_side, strict=True):
@@ -114,7 +116,7 @@ def _moments(audit: Audit, places: Rows, names: Sequence[str], answers: Answers)
                 # Where the answer always or never is yes, one more may differ.
                 error = np.hypot(drawn.std(ddof=1) / len(drawn) ** 0.5, 1.0 / len(drawn))
                 values = float(mean[0]), float(drawn.mean()), float(error)
-                checks.append(Check(law, "chance", *values, OF_CHANCE))
+                checks.append(NumberCheck(law, "chance", *values, OF_CHANCE))
                 continue
             sd = float(spread[place])
             if not (sd > 0.0 and np.isfinite(mean).all() and drawn.shape[1] == len(mean)):
@@ -127,12 +129,12 @@ def _moments(audit: Audit, places: Rows, names: Sequence[str], answers: Answers)
     return checks
 
 
-def _of_draws(law: str, drawn: FloatArray, mean: FloatArray, sd: float) -> list[Check]:
+def _of_draws(law: str, drawn: FloatArray, mean: FloatArray, sd: float) -> list[NumberCheck]:
     """The mean of each output, and the spread, pooled over outputs; ``drawn`` is (draws, C)."""
     draws, outputs = drawn.shape
     spread = drawn.std(axis=0, ddof=1)
     checks = [
-        Check(
+        NumberCheck(
             law,
             "mean" if outputs == 1 else f"mean of output {c}",
             predicted=float(mean[c]),
@@ -144,10 +146,12 @@ def _of_draws(law: str, drawn: FloatArray, mean: FloatArray, sd: float) -> list[
     ]
     pooled, freedom = float(np.sqrt(np.mean(spread**2))), outputs * (draws - 1)
     error, score = pooled / (2.0 * freedom) ** 0.5, spread_score(sd, pooled, freedom)
-    return [*checks, Check(law, "standard deviation", sd, pooled, error, 0.1 * sd, score)]
+    return [*checks, NumberCheck(law, "standard deviation", sd, pooled, error, 0.1 * sd, score)]
 
 
-def _divergences(audit: Audit, places: Rows, names: Sequence[str], answers: Answers) -> list[Check]:
+def _divergences(
+    audit: Audit, places: Rows, names: Sequence[str], answers: Answers
+) -> list[NumberCheck]:
     """KL(without || with) and mean distance of units whose answers are many numbers."""
     checks = []
     for k, (place, name) in enumerate(zip(places.tolist(), names, strict=True)):
@@ -158,7 +162,7 @@ def _divergences(audit: Audit, places: Rows, names: Sequence[str], answers: Answ
         ):
             predicted = float(audit.table.of(column)[place])
             resolution = OF_CHANCE * abs(predicted)
-            checks.append(Check(name, quantity, predicted, measured, stderr, resolution))
+            checks.append(NumberCheck(name, quantity, predicted, measured, stderr, resolution))
     return checks
 
 
@@ -268,7 +272,7 @@ class Counts:
         except InputError:
             return None
 
-    def of(self, row: int, name: str) -> list[Check]:
+    def of(self, row: int, name: str) -> list[NumberCheck]:
         """The checks of one unit."""
         if self.lawless[row]:
             seen, error = math.nan, math.nan
@@ -277,7 +281,7 @@ class Counts:
                 seen = float(ends.value[row])
                 error = float(_error(ends.low[row], ends.high[row]))
             error = math.hypot(float(self.error[row]), error)
-            return [Check(name, "advantage", float(self.predicted[row]), seen, error, NEAR)]
+            return [NumberCheck(name, "advantage", float(self.predicted[row]), seen, error, NEAR)]
         if isinstance(self.member, Normal) and isinstance(self.nonmember, Normal):
             return self._of_normal(row, name, self.member.take(row), self.nonmember.take(row))
         return [
@@ -285,7 +289,7 @@ class Counts:
             self._of_test(row, name, "FPR of its test", ~self.inside[:, row], self.nonmember),
         ]
 
-    def _of_test(self, row: int, name: str, quantity: str, models: Mask, law: Any) -> Check:
+    def _of_test(self, row: int, name: str, quantity: str, models: Mask, law: Any) -> NumberCheck:
         """How often a unit's test says yes, where answers take few values."""
         values = law.values[row]
         own = [side.take(np.array([row])) for side in (self.member, self.nonmember)]
@@ -293,14 +297,16 @@ class Counts:
         chance = min(float(law.probabilities[row][densities[0] > densities[1]].sum()), 1.0)
         count, often = int(models.sum()), int((self.yes[:, row] & models).sum())
         if count < LEAST_OF_EACH:
-            return Check(name, quantity, chance, math.nan, math.nan, OF_CHANCE)
+            return NumberCheck(name, quantity, chance, math.nan, math.nan, OF_CHANCE)
         error, score = (
             math.sqrt(chance * (1.0 - chance) / count),
             binomial_score(often, count, chance),
         )
-        return Check(name, quantity, chance, often / count, error, OF_CHANCE, score)
+        return NumberCheck(name, quantity, chance, often / count, error, OF_CHANCE, score)
 
-    def _of_normal(self, row: int, name: str, member: Normal, nonmember: Normal) -> list[Check]:
+    def _of_normal(
+        self, row: int, name: str, member: Normal, nonmember: Normal
+    ) -> list[NumberCheck]:
         """The shift of the mean, and the sd without the unit.
 
         Of few models the measured spread is small by chance where the difference seems large, so
@@ -313,7 +319,7 @@ class Counts:
             raise InputError(f"the result's {name} has no mean and spread to check.")
         if not self.enough[row]:
             of = [("shift", shift), ("sd without", sd_out)]
-            return [Check(name, q, v, math.nan, math.nan, RESOLUTION * sd_out) for q, v in of]
+            return [NumberCheck(name, q, v, math.nan, math.nan, RESOLUTION * sd_out) for q, v in of]
         own = [float(errors[0]) for errors in self.laws.own_errors(np.array([row]))]
         if self.pairs:
             # Models of complementary halves err in opposite directions.
@@ -336,8 +342,8 @@ class Counts:
         spread_error = spread / math.sqrt(2.0 * freedom)
         resolution = RESOLUTION * sd_out
         return [
-            Check(name, "shift", shift, measured, error, resolution, score),
-            Check(
+            NumberCheck(name, "shift", shift, measured, error, resolution, score),
+            NumberCheck(
                 name, "sd without", sd_out, spread, spread_error, resolution,
                 spread_score(sd_out, spread, freedom),
             ),
@@ -363,12 +369,12 @@ class Counts:
         seen = _error(ends.low, ends.high)
         return np.where(self.lawless, ends.value, counted), np.where(self.lawless, seen, error)
 
-    def together(self, law: str) -> Check:
+    def together(self, law: str) -> NumberCheck:
         """The mean advantage; its error is over blocks of models, which all units share."""
         kept = self.enough & (self.trusted if self.trusted.any() else ~self.trusted)
         if not kept.any():
             nan = math.nan
-            return Check(law, "mean advantage", nan, nan, nan, OF_CHANCE)
+            return NumberCheck(law, "mean advantage", nan, nan, nan, OF_CHANCE)
         seen, error_seen = self.measured()
         predicted, measured = (float(np.mean(values[kept])) for values in (self.predicted, seen))
         blocks = (np.arange(len(self.scores)) // 2) % BLOCKS
@@ -380,7 +386,7 @@ class Counts:
         beyond = math.copysign(max(abs(gap) - TOLERANCE * abs(measured), 0.0), gap)
         freedom = np.inf if self.lawless.all() else BLOCKS - 1.0
         score = mean_score(beyond, error, freedom)
-        return Check(law, "mean advantage", predicted, measured, error, OF_CHANCE, score)
+        return NumberCheck(law, "mean advantage", predicted, measured, error, OF_CHANCE, score)
 
     def ranks(self, seed: int) -> dict[str, float]:
         """How alike both rank all units, and how alike right numbers would with these models."""

@@ -23,7 +23,7 @@ FALSE_ALARMS = 0.01
 
 
 @dataclass(frozen=True)
-class Check:
+class NumberCheck:
     """One number of a law: what was predicted, what was measured, and what to make of it.
 
     Parameters
@@ -45,8 +45,8 @@ class Check:
 
     Examples
     --------
-    >>> from leakscope.verifying import Check
-    >>> check = Check("record 3", "mean", predicted=1.0, measured=1.1, stderr=0.05, resolution=0.2)
+    >>> from leakscope.verifying.checks import NumberCheck
+    >>> check = NumberCheck("record 3", "mean", 1.0, 1.1, stderr=0.05, resolution=0.2)
     >>> round(check.z, 3), check.verdict()
     (2.0, 'agrees')
     >>> check.verdict(threshold=1.9)
@@ -152,13 +152,13 @@ def _normal_score(log_tail: float, sign: float) -> float:
     return math.copysign(size, sign) if size > 0.0 else 0.0
 
 
-def counted(checks: Sequence[Check]) -> dict[Verdict, int]:
+def counted(checks: Sequence[NumberCheck]) -> dict[Verdict, int]:
     """How many agree, differ, and are inconclusive.
 
     Examples
     --------
-    >>> from leakscope.verifying.checks import Check, counted
-    >>> counted([Check("a", "mean", 0.0, 9.0, 1.0, 1.0)])
+    >>> from leakscope.verifying.checks import NumberCheck, counted
+    >>> counted([NumberCheck("a", "mean", 0.0, 9.0, 1.0, 1.0)])
     {'agrees': 0, 'differs': 1, 'inconclusive': 0}
     """
     verdicts = [check.verdict(threshold_for(len(checks))) for check in checks]
@@ -176,7 +176,7 @@ class Outcome:
     ``borne_out`` are units that the audit does not know and whose every check agrees.
     """
 
-    checks: list[Check]
+    checks: list[NumberCheck]
     how: str
     settings: dict[str, Any]
     agreement: dict[str, Any] | None = None

@@ -15,7 +15,7 @@ from leakscope.planning.linear_plan import plan_linear
 from leakscope.planning.reachable import require_reachable
 from leakscope.results.plan import LassoPlan, LinearPlan
 from leakscope.subjects.recipe import taken_from_result
-from leakscope.verifying.checks import Check, Outcome, mean_score
+from leakscope.verifying.checks import NumberCheck, Outcome, mean_score
 
 # Many enough for the limit that a plan is of, few enough to be fitted some dozens of times.
 LASSO_COEFFICIENTS = 1000
@@ -85,9 +85,9 @@ def by_refits(document: LassoPlan, datasets: int, seed: int) -> Outcome:
 
 def _check(
     quantity: str, predicted: Any, measured: float, error: float, draws: int, finest: float
-) -> Check:
+) -> NumberCheck:
     """A number known to within a tenth of itself, or ``finest``, says something."""
     value = float("nan") if predicted is None else float(predicted)
     resolution = max(finest, 0.1 * abs(value))
     score = mean_score(measured - value, error, draws - 1.0)
-    return Check("typical record", quantity, value, measured, error, resolution, score)
+    return NumberCheck("typical record", quantity, value, measured, error, resolution, score)

@@ -24,7 +24,7 @@ from leakscope.results.audit import Audit
 from leakscope.settings.verify import RETRAINING_DEFAULTS
 from leakscope.subjects.subject import Subject, places
 from leakscope.subjects.training.own_training import OwnTraining, named_training, training_of
-from leakscope.verifying.checks import LEAST_RECORDS, Check, Outcome, agreement, rows_to_check
+from leakscope.verifying.checks import LEAST_RECORDS, NumberCheck, Outcome, agreement, rows_to_check
 from leakscope.verifying.networks import (
     DenseNetwork,
     NetworkTrainer,
@@ -287,7 +287,7 @@ def by_retraining(
         predicted, law = float(audit.auc[place[row]]), f"record {subject.ids[row]}"
         measured = float("nan") if record.constant else float(record.auc.value)
         stderr = record.auc_stderr[predicted > measured]
-        checks.append(Check(law, "AUC", predicted, measured, stderr, AUC_RESOLUTION))
+        checks.append(NumberCheck(law, "AUC", predicted, measured, stderr, AUC_RESOLUTION))
         if not record.constant:
             apart.append((predicted, measured, float(record.auc.low), float(record.auc.high)))
     warnings = []

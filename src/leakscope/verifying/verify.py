@@ -22,7 +22,7 @@ from leakscope.subjects.process.subject import settings_of, stored_process
 from leakscope.subjects.recipe import data_again
 from leakscope.subjects.subject import opened
 from leakscope.verifying.audits import check_audit
-from leakscope.verifying.checks import Check, Outcome, counted, threshold_for
+from leakscope.verifying.checks import NumberCheck, Outcome, counted, threshold_for
 from leakscope.verifying.plans import by_matrices, by_refits
 from leakscope.verifying.retraining import Retraining, by_retraining
 from leakscope.verifying.stored_numbers import require_stored_numbers
@@ -47,7 +47,7 @@ def verify(
     seed: int = VERIFY_DEFAULTS.seed,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Verification:
-    """Check the laws behind a result: by drawing from them anew, or by retraining models.
+    """NumberCheck the laws behind a result: by drawing from them anew, or by retraining models.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def _at_record(
     )
     predicted = float("nan") if document.kl_at_record is None else document.kl_at_record
     law = f"record {document.records[0]}"
-    checks = [Check(law, "KL at the record", predicted, value, stderr, 0.1 * abs(predicted))]
+    checks = [NumberCheck(law, "KL at the record", predicted, value, stderr, 0.1 * abs(predicted))]
     how = (
         f"{draws} functions drawn from the same Gaussian process, trained with and without the "
         "record; your model was not examined"
