@@ -30,10 +30,9 @@ SPINE = {"measures", "laws", "_numerics"}
 # A function whose name says that it gives a measure, and that does not ask `measures` for it.
 # Each entry says why: a file and a function, or a whole file.
 ALLOWED: dict[str, str] = {
-    "lasso/onaverage_kl.py:onavg_kl": "closed form for thousands of settings at once; "
-    "tests/lasso/test_joint_laws.py holds it against measures.kl of joint_law_pair, and "
-    "tests/lasso/test_divergences.py against cw_onavg_kl_at, which asks measures.jeffreys",
-    "lasso/onaverage_kl.py:onavg_kl_with_slope": "the same, with the slope that root finders need",
+    "lasso/divergence.py:onavg_kl": "closed form for thousands of settings at once; "
+    "tests/lasso/test_joint_laws.py holds it against measures.kl of joint_law_pair",
+    "planning/lasso_targets.py:_error_and_kl": "the error beside lasso.onavg_kl",
     "lood/separation.py:kl": "the sum of the two parts that measures.kl_parts gave",
     "results/advice.py:enough_advantage": "a bound on a target, from the target alone",
     "results/audit.py:kl": "a column of the table; leakscope.subjects.laws computes it",
@@ -51,11 +50,8 @@ NORMAL_FUNCTIONS: dict[str, str] = {
     "normals that stand for an advantage that was counted; a test of normality",
     "fitted/fitted_laws.py": "the chance of the right label, which is the law itself",
     "fitted/secret.py": "points that stand for a normal law",
-    "lasso/laplace_noise.py": "a normal plus Laplace noise, of which the estimates are made",
-    "lasso/noise_overlap.py": "the overlap of two noises",
-    "lasso/onaverage_kl.py": "the information about a location, an ingredient of laws",
+    "lasso/noise_laws.py": "the field of an estimate, an ingredient of laws",
     "lasso/stability.py": "the stability edge",
-    "lasso/state_evolution.py": "state evolution and its slopes",
     "linear/design.py": "quadrature nodes for a record's norm",
     "lood/separation.py": "the chance that a draw has the right class",
     "relu/near_orthogonality.py": "chances that drawn points are nearly orthogonal",

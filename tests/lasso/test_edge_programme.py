@@ -46,7 +46,7 @@ def test_zero_noise_has_no_edge() -> None:
 @pytest.mark.parametrize("alpha", [0.3, 0.5, 0.7])
 def test_the_mean_edge_is_the_closed_form(alpha: float) -> None:
     # THEORY: sqrt(t/(2 phi(t)/alpha - t)), t = Q^{-1}(alpha/2); here at p = 400 within 2% or 4
-    # standard errors; benchmarks/lasso_edge.py does it at p = 1200
+    # standard errors
     t = -special.ndtri(0.5 * alpha)
     phi = np.exp(-0.5 * t * t) / np.sqrt(2.0 * np.pi)
     limit = np.sqrt(t / (2.0 * phi / alpha - t))

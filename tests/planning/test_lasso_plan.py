@@ -18,7 +18,6 @@ from leakscope.planning import (
     least_kl,
     optimal_noise,
     plan_lasso,
-    worst_case_epsilon,
 )
 from leakscope.planning.lasso_targets import Limit, _constrained
 
@@ -108,7 +107,6 @@ def test_answer_and_its_keys() -> None:
     assert found.generalization_error == pytest.approx(0.0971, abs=5e-5)
     assert found.overlap_error == pytest.approx(0.0961, abs=5e-5)
     assert found.cw_onavg_kl_paper == pytest.approx(0.0457, abs=5e-5)
-    assert found.worst_case_epsilon is None
     content = json.loads(results.to_json(found))
     assert "not a differential-privacy guarantee" in content["guarantee"]
     output = plan_lasso(DATA.change(sigma_eta=0.2, mechanism="output"))
@@ -129,23 +127,6 @@ def test_unstable_and_silent_answers() -> None:
     assert silent.auc == 1.0
     for answer in (unstable, silent):
         json.loads(results.to_json(answer))
-
-
-def test_worst_case_only_with_clipping_and_an_l2_term() -> None:
-    none = worst_case_epsilon(100, lam=1.0, sigma_eta=0.5)
-    assert none.epsilon is None
-    assert "clipped" in none.reason
-    flat = worst_case_epsilon(100, lam=1.0, sigma_eta=0.5, clip_norm=1.0, clip_label=1.0)
-    assert flat.epsilon is None
-    assert "l2" in flat.reason
-    some = [
-        worst_case_epsilon(
-            100, lam=1.0, sigma_eta=s, l2=50.0, clip_norm=1.0, clip_label=1.0, delta=1e-5
-        ).epsilon
-        for s in (0.2, 0.5, 1.0)
-    ]
-    assert some == sorted(some, reverse=True)
-    assert some[-1] > 0.0
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.inf, np.nan])

@@ -2,7 +2,7 @@
 
 A `LassoSetting` has a fixed point (`state_evolution`) unless it lies beyond its `stability_edge`;
 `trajectory` is the way there.  From it come the errors (`prediction_errors`), the laws of an
-estimate (`law_over_data`, `law_over_noise`), the overlap of two noises on the same data
+estimate (`law_over_data`), the overlap of two noises on the same data
 (`noise_overlap`), three on-average divergences that are never to be confused (`onavg_kl`), and the
 laws of the whole estimate that the measures compare (`joint_law_pair`).  `simulate_lasso` does all
 of it on drawn data.
@@ -13,11 +13,10 @@ setting off the user's own data.
 
 from typing import TYPE_CHECKING, Any
 
-from leakscope.lasso.amp import Replacements, message_passing
+from leakscope.lasso.amp import message_passing
 from leakscope.lasso.data_fit import fit_data_model
+from leakscope.lasso.divergence import noise_overlap, onavg_kl
 from leakscope.lasso.estimate_laws import joint_law_pair, law_over_data, log_density
-from leakscope.lasso.noise_overlap import noise_overlap
-from leakscope.lasso.onaverage_kl import onavg_kl
 from leakscope.lasso.setting import LassoSetting
 from leakscope.lasso.simulated import simulate_lasso
 from leakscope.lasso.solver import solve_lasso, solve_lasso_many
@@ -37,7 +36,6 @@ __all__ = [
     "LassoSetting",
     "ObjectivePerturbedLasso",
     "OutputPerturbedLasso",
-    "Replacements",
     "fit_data_model",
     "joint_law_pair",
     "law_over_data",

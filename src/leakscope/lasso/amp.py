@@ -17,7 +17,7 @@ estimates of Eqs. (32)-(34) are not those of refits (`MessagePassing.leave_one_o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -27,7 +27,6 @@ from scipy import linalg
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.lasso.objective import checked_data, violation_of
 
 # From V = 0 the first iterate may be zero and stay for a step: look again before believing it.
 FEWEST_ITERATIONS = 5
@@ -35,28 +34,39 @@ FEWEST_ITERATIONS = 5
 BLOWN_UP = 1e6
 
 
-@dataclass(frozen=True, eq=False)
-class Replacements:
-    """Neighbouring datasets: in each, one record of (X, y) is replaced by another.
+def checked_data(X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """(n, p) finite design in Fortran order and (n,) finite labels, or an `InputError`."""
+    design, labels = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if design.ndim != 2 or 0 in design.shape:
+        raise InputError(
+            f"X must be a table of n rows and p columns, but its shape is {design.shape}."
+        )
+    if labels.shape != (design.shape[0],):
+        raise InputError(
+            f"y must be {design.shape[0]} labels, one for each row of X, but its shape is "
+            f"{labels.shape}."
+        )
+    bad = ~(np.isfinite(design).all(axis=1) & np.isfinite(labels))
+    if bad.any():
+        raise InputError(f"X and y must be finite, but row {int(np.argmax(bad))} is not.")
+    return np.asfortranarray(design), labels
 
-    Attributes
-    ----------
-    records
-        (m,) which row is replaced in each dataset.
-    rows
-        (m, p) what replaces it.
-    labels
-        (m,) and its label.
+
+def violation_of(descent: FloatArray, coef: FloatArray, lam: float | FloatArray) -> FloatArray:
+    """The largest violation along the last axis, from g = X'(y - X beta) - eta - l2 beta.
+
+    A minimiser has g_j = lam sign(beta_j) where beta_j is not zero and |g_j| <= lam where it is.  A
+    duality gap is no substitute: the usual dual point, a rescaled residual, is infeasible once
+    max|eta| exceeds lam.
     """
+    off = np.maximum(np.abs(descent) - lam, 0.0)
+    on = np.abs(descent - lam * np.sign(coef))
+    return np.asarray(np.where(coef != 0.0, on, off).max(axis=-1))
 
-    records: NDArray[np.int64]
-    rows: FloatArray
-    labels: FloatArray
 
-    @property
-    def count(self) -> int:
-        """How many neighbouring datasets."""
-        return int(self.records.size)
+def soft(value: FloatArray, threshold: float | FloatArray) -> FloatArray:
+    """Soft threshold, Eq. (30)."""
+    return np.asarray(value - np.clip(value, -threshold, threshold))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +94,6 @@ class MessagePassing:
         (m,) rho_hat; message passing is stable while rho_hat < n/p (Eq. 42).
     kkt_violation
         (m,) of the optimality conditions of Eq. (2).
-    history
-        Where it was asked for, V, ||beta||^2/p and, with the true coefficients, beta0'beta/p after
-        each iteration: (3, iterations, m), NaN once a problem has ended or where nothing is known.
     """
 
     coef: FloatArray
@@ -101,8 +108,6 @@ class MessagePassing:
     lam: float
     linear_terms: FloatArray
     design: FloatArray
-    replacements: Replacements | None
-    history: FloatArray | None = None
 
     def leave_one_out(
         self,
@@ -123,50 +128,33 @@ class MessagePassing:
         which Assumption 3.4 takes for the refit.  It has the record's own share and not the other
         records' response to it (as Eq. (60) and Claim 6.1, errata 1 and 4): of the record's effect
         it misses the share sqrt(V/(1 + V)), however large p is.
-
-        For a problem with a replaced record the new row is meant where it is asked for.
         """
         rows = np.atleast_1d(np.asarray(records, dtype=np.int64))
-        design, asked = self._data_of(problem, rows)
+        gain, asked = 1.0 + self.susceptibility[problem], self.design[rows]
         if form == "printed":
             # Sigma/(1 + V) is 1/alpha in units where rows have length one
-            weight = self.spread[problem] / (1.0 + self.susceptibility[problem])
-            shift = weight * asked * self.loo_residuals[problem, rows, None]
-            return soft(
-                self.field[problem] - shift - self.linear_terms[problem] * self.spread[problem],
-                self.lam * self.spread[problem],
-            )
+            spread = self.spread[problem]
+            shift = spread / gain * asked * self.loo_residuals[problem, rows, None]
+            moved = self.field[problem] - shift - self.linear_terms[problem] * spread
+            return soft(moved, self.lam * spread)
         if form != "corrected":
             raise InputError(f"form must be corrected or printed, but it is {form!r}.")
         beta = self.coef[problem]
         active = np.flatnonzero(beta)
-        inside = design[:, active]
+        inside = self.design[:, active]
         moves = linalg.solve(inside.T @ inside, asked[:, active].T, assume_a="pos").T
         leverage = np.einsum("ij,ij->i", moves, asked[:, active])
         # at the fixed point z = (1 + V) r
-        residual = self.loo_residuals[problem, rows] / (1.0 + self.susceptibility[problem])
+        residual = self.loo_residuals[problem, rows] / gain
         moved = beta[active] - moves * (residual / (1.0 - leverage))[:, None]
-        found = np.zeros((rows.size, beta.size))
-        found[:, active] = np.where(moved * beta[active] > 0.0, moved, 0.0)
-        return found
+        without = np.zeros((rows.size, beta.size))
+        without[:, active] = np.where(moved * beta[active] > 0.0, moved, 0.0)
+        return without
 
     def leave_one_out_spread(self, records: ArrayLike, problem: int = 0) -> FloatArray:
         """(k, p) s_{i->mu} of Eq. (33): Sigma where beta_{i->mu}, as printed, is not zero."""
         active = self.leave_one_out(records, problem, form="printed") != 0.0
         return np.asarray(np.where(active, self.spread[problem], 0.0))
-
-    def _data_of(self, problem: int, rows: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
-        """(n, p) X of one problem, and its given rows."""
-        if self.replacements is None:
-            return self.design, self.design[rows]
-        design = self.design.copy()
-        design[self.replacements.records[problem]] = self.replacements.rows[problem]
-        return design, design[rows]
-
-
-def soft(value: FloatArray, threshold: float | FloatArray) -> FloatArray:
-    """Soft threshold, Eq. (30)."""
-    return np.asarray(value - np.clip(value, -threshold, threshold))
 
 
 def message_passing(
@@ -174,14 +162,11 @@ def message_passing(
     y: ArrayLike,
     lam: float,
     linear_terms: ArrayLike | None = None,
-    replacements: Replacements | None = None,
     *,
     tol: float = 1e-10,
     max_iterations: int = 1000,
-    history: bool = False,
-    signal: ArrayLike | None = None,
 ) -> MessagePassing:
-    """AMP for lasso Eq. (2), for many noise draws or many neighbouring datasets together.
+    """AMP for lasso Eq. (2), for many noise draws together.
 
     All problems share X, so an iteration is two matrix-matrix products; problems that have ended
     leave the batch.  X need not be scaled as in Setting D: rows are taken to have the mean squared
@@ -195,17 +180,12 @@ def message_passing(
     lam
         lambda.
     linear_terms
-        (m, p) eta of each problem, (1, p) or (p,) for all; none is zero.
-    replacements
-        m neighbouring datasets; none means (X, y) itself.
+        (m, p) eta of each problem, or (p,) for one; none is zero.
     tol
         A problem has converged when the optimality conditions are violated by at most
         tol times lam, rounding allowed for.
     max_iterations
         After which a problem is not_converged.
-    history, signal
-        Keep the state after each iteration, to be set beside `trajectory`; ``signal`` is beta0,
-        (p,), where it is known.
 
     Examples
     --------
@@ -224,176 +204,76 @@ def message_passing(
     n, p = design.shape
     if not (math.isfinite(lam) and lam > 0.0):
         raise InputError(f"lam must be positive and finite, but it is {lam!r}.")
-    eta = _checked_terms(linear_terms, p, replacements)
-    count = eta.shape[0]
-    swap = None if replacements is None else _checked_swap(replacements, count, n, p)
-    require_memory(
-        8 * count * (6 * p + 4 * n),
-        f"Message passing for {count} problems",
-        "ask for fewer at a time",
-    )
+    given = np.zeros(p) if linear_terms is None else np.asarray(linear_terms, dtype=np.float64)
+    every = np.atleast_2d(given)
+    if every.ndim != 2 or every.shape[1] != p or not np.all(np.isfinite(every)):
+        raise InputError(
+            f"linear_terms must be finite, with {p} entries for each problem, one for each column "
+            f"of X, but its shape is {every.shape}."
+        )
+    count = every.shape[0]
+    memory = 8 * count * (6 * p + 4 * n)
+    require_memory(memory, f"Message passing for {count} problems", "ask for fewer at a time")
     # mean squared row length; 1/weight plays the part of alpha in the units of X
     scale = float(np.einsum("ij,ij->", design, design)) / n
     if scale == 0.0:
         raise InputError("X is all zero: there is nothing to fit.")
     weight = p / (n * scale)
-    targets = np.repeat(labels[None], count, axis=0)
-    if swap is not None:
-        targets[np.arange(count), swap.records] = swap.labels
-    accepted = tol * lam + 2e-15 * (
-        math.sqrt(n * scale / p) * float(np.linalg.norm(labels)) + float(np.abs(eta).max())
-    )
-    kept: list[FloatArray] | None = [] if history or signal is not None else None
-    truth = np.full(p, np.nan) if signal is None else np.asarray(signal, dtype=np.float64)
-    if truth.shape != (p,):
-        raise InputError(f"signal must have {p} entries, but its shape is {truth.shape}.")
-    found = _iterate(
-        design, targets, eta, swap, lam, weight, scale / p, accepted, max_iterations, kept, truth
-    )
-    return found if kept is None else replace(found, history=np.stack(kept, axis=1))
+    size = math.sqrt(n * scale / p) * float(np.linalg.norm(labels)) + float(np.abs(every).max())
+    accepted = tol * lam + 2e-15 * size
 
-
-def _iterate(
-    design: FloatArray,
-    all_targets: FloatArray,
-    all_eta: FloatArray,
-    swap: Replacements | None,
-    lam: float,
-    weight: float,
-    entry: float,
-    accepted: float,
-    max_iterations: int,
-    kept: list[FloatArray] | None,
-    truth: FloatArray,
-) -> MessagePassing:
-    """The iteration itself; arrays are (m, .), and problems that have ended are taken out.
-
-    ``weight`` is 1/alpha and ``entry`` the mean square of an entry, in the units of X.
-    """
-    count, p = all_eta.shape
-    n, every = design.shape[0], swap
-    out_coef, out_field = np.full((count, p), np.nan), np.full((count, p), np.nan)
-    out_z, out_v = np.full((count, n), np.nan), np.full(count, np.nan)
+    coef, field = np.full((count, p), np.nan), np.full((count, p), np.nan)
+    loo_residuals, susceptibility = np.full((count, n), np.nan), np.full(count, np.nan)
     violation, active = np.full(count, np.inf), np.full(count, np.nan)
     status = np.full(count, "not_converged", dtype="<U13")
-    steps = np.zeros(count, dtype=np.int64)
-
-    live = np.arange(count)
-    eta, targets = all_eta, all_targets
-    beta = np.zeros((count, p))
-    v = np.zeros(count)
-    z = targets.copy()
-    start = np.maximum(np.linalg.norm(targets, axis=1), lam / math.sqrt(n))
-    pull = _pull(design, z, swap)
+    iterations = np.zeros(count, dtype=np.int64)
+    live, eta = np.arange(count), every
+    beta, v = np.zeros((count, p)), np.zeros(count)
+    z = np.repeat(labels[None], count, axis=0)
+    largest = BLOWN_UP * max(float(np.linalg.norm(labels)), lam / math.sqrt(n))
+    pull = z @ design
     for step in range(1, max_iterations + 1):
         sigma = weight * (1.0 + v)
-        field = beta + weight * pull
-        beta = soft(field - eta * sigma[:, None], lam * sigma[:, None])
+        beta = soft(beta + weight * pull - eta * sigma[:, None], lam * sigma[:, None])
         share = np.count_nonzero(beta, axis=1) / p
-        v_new = sigma * share * p * entry
-        residual = targets - _fitted(design, beta, swap)
+        v_new = sigma * share * scale
+        residual = labels - beta @ design.T
         z = residual + (v_new / (1.0 + v))[:, None] * z
         v = v_new
-        if kept is not None:
-            state = np.full((3, count), np.nan)
-            state[:, live] = v, np.mean(beta**2, axis=1), beta @ truth / p
-            kept.append(state)
-        pull = _pull(design, z, swap)
+        pull = z @ design
         # At a fixed point z = (1 + V) r, so X'z/(1 + V) is the descent X'r of the conditions;
         # the two differ by at most how far z is from it, which is checked with them.
         drift = np.abs(z / (1.0 + v)[:, None] - residual).max(axis=1)
         worst = violation_of(pull / (1.0 + v)[:, None] - eta, beta, lam)
-        steps[live] = step
-        size = np.linalg.norm(z, axis=1)
-        blown = ~np.isfinite(size) | (size > BLOWN_UP * start[live])
+        iterations[live] = step
+        length = np.linalg.norm(z, axis=1)
+        blown = ~np.isfinite(length) | (length > largest)
         good = (np.maximum(worst, drift) <= accepted) & (step >= FEWEST_ITERATIONS)
         done = good | blown | (step == max_iterations)
         if not done.any():
             continue
-        active[live[done]], out_v[live[done]] = share[done], v[done]
+        active[live[done]], susceptibility[live[done]] = share[done], v[done]
         status[live[blown]], status[live[good & ~blown]] = "diverged", "converged"
         ended = done & ~blown
         which = live[ended]
-        out_coef[which], out_z[which] = beta[ended], z[ended]
-        out_field[which] = beta[ended] + weight * pull[ended]
+        coef[which], loo_residuals[which] = beta[ended], z[ended]
+        field[which] = beta[ended] + weight * pull[ended]
         # the certificate is from the residual itself
-        descent = _pull(design, residual[ended], _some(swap, ended)) - eta[ended]
-        violation[which] = violation_of(descent, beta[ended], lam)
-        rest = ~done
-        if not rest.any():
+        violation[which] = violation_of(residual[ended] @ design - eta[ended], beta[ended], lam)
+        if done.all():
             break
-        live, eta, targets = live[rest], eta[rest], targets[rest]
-        beta, z, v, pull = beta[rest], z[rest], v[rest], pull[rest]
-        swap = _some(swap, rest)
+        live, eta, beta, z, v, pull = (part[~done] for part in (live, eta, beta, z, v, pull))
     return MessagePassing(
-        coef=out_coef,
+        coef=coef,
         status=status,
-        iterations=steps,
-        field=out_field,
-        spread=weight * (1.0 + out_v),
-        susceptibility=out_v,
-        loo_residuals=out_z,
+        iterations=iterations,
+        field=field,
+        spread=weight * (1.0 + susceptibility),
+        susceptibility=susceptibility,
+        loo_residuals=loo_residuals,
         active_fraction=active,
         kkt_violation=violation,
         lam=lam,
-        linear_terms=all_eta,
+        linear_terms=every,
         design=design,
-        replacements=every,
     )
-
-
-def _fitted(design: FloatArray, beta: FloatArray, swap: Replacements | None) -> FloatArray:
-    """(m, n) X beta in each dataset."""
-    value = beta @ design.T
-    if swap is not None:
-        value[np.arange(swap.count), swap.records] = np.einsum("ij,ij->i", swap.rows, beta)
-    return np.asarray(value)
-
-
-def _pull(design: FloatArray, z: FloatArray, swap: Replacements | None) -> FloatArray:
-    """(m, p) X'z in each dataset."""
-    value = z @ design
-    if swap is not None:
-        own = z[np.arange(swap.count), swap.records]
-        value += own[:, None] * (swap.rows - design[swap.records])
-    return np.asarray(value)
-
-
-def _some(swap: Replacements | None, chosen: NDArray[np.bool_]) -> Replacements | None:
-    if swap is None:
-        return None
-    return Replacements(swap.records[chosen], swap.rows[chosen], swap.labels[chosen])
-
-
-def _checked_terms(
-    linear_terms: ArrayLike | None, p: int, replacements: Replacements | None
-) -> FloatArray:
-    count = 1 if replacements is None else replacements.count
-    if linear_terms is None:
-        return np.zeros((count, p))
-    terms = np.atleast_2d(np.asarray(linear_terms, dtype=np.float64))
-    if terms.ndim != 2 or terms.shape[1] != p or not np.all(np.isfinite(terms)):
-        raise InputError(
-            f"linear_terms must be finite, with {p} entries for each problem, one for each column "
-            f"of X, but its shape is {terms.shape}."
-        )
-    if replacements is not None and terms.shape[0] not in (1, count):
-        raise InputError(
-            f"There are {terms.shape[0]} linear terms and {count} neighbouring datasets; give one "
-            "linear term, or one for each dataset."
-        )
-    return np.array(np.broadcast_to(terms, (max(count, terms.shape[0]), p)))
-
-
-def _checked_swap(swap: Replacements, count: int, n: int, p: int) -> Replacements:
-    records = np.asarray(swap.records, dtype=np.int64)
-    rows = np.asarray(swap.rows, dtype=np.float64)
-    labels = np.asarray(swap.labels, dtype=np.float64)
-    if records.shape != (count,) or rows.shape != (count, p) or labels.shape != (count,):
-        raise InputError(
-            f"Replacements must have {count} records, {count} rows of {p} features and {count} "
-            f"labels, but they have shapes {records.shape}, {rows.shape} and {labels.shape}."
-        )
-    if np.any((records < 0) | (records >= n)):
-        raise InputError(f"Replacements: a record must be a row of X, from 0 to {n - 1}.")
-    return Replacements(records, rows, labels)

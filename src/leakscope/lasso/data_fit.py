@@ -27,8 +27,7 @@ from scipy import integrate, optimize
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
-from leakscope.lasso.amp import soft
-from leakscope.lasso.objective import checked_data
+from leakscope.lasso.amp import checked_data, soft
 from leakscope.lasso.setting import MECHANISM, NOISE, LassoSetting
 from leakscope.lasso.solver import LassoSolution, solve_lasso_many
 from leakscope.laws.pair import Assumption

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.quadrature import panels
 from leakscope._numerics.special_functions import log_interval
 from leakscope.errors import InputError
-from leakscope.lasso.noise_overlap import Overlap, noise_overlap
-from leakscope.lasso.onaverage_kl import joint_parameters
+from leakscope.lasso.divergence import Overlap, joint_parameters
 from leakscope.lasso.setting import NOISE, provenance_of
 from leakscope.lasso.state_evolution import FixedPoint
-from leakscope.laws.distributions import MultivariateNormal, Normal, SpikeAndSlab
+from leakscope.laws.distributions import MultivariateNormal, SpikeAndSlab
 from leakscope.laws.pair import LawPair
 from leakscope.settings.plan import LassoNoise
-
-Form = Literal["corrected", "printed"]
-
-_NEAR = np.array([-9.0, -6.0, -4.0, -2.0, 0.0, 2.0, 4.0, 6.0, 9.0])
-_FAR = np.array([0.0, 0.7, 1.5, 2.5, 4.0, 6.0, 9.5])
-_SHIFTS = np.array([0.0, 1.0, 2.0, 3.5, 5.5, 8.5])
 
 
 def law_over_data(point: FixedPoint, coefficient: ArrayLike, noise: ArrayLike) -> SpikeAndSlab:
@@ -32,105 +21,10 @@ def law_over_data(point: FixedPoint, coefficient: ArrayLike, noise: ArrayLike) -
 
     soft(beta0 + sqrt(E/alpha) z - Sigma eta, lambda Sigma).
     """
-    _require_objective(point)
+    if point.setting.mechanism == "output":
+        raise InputError("law_over_data is of objective perturbation, not of noise on the output.")
     location = np.asarray(coefficient) - point.scale * np.asarray(noise)
     return SpikeAndSlab(location, np.sqrt(point.error / point.setting.alpha), point.threshold)
-
-
-def law_over_noise(
-    point: FixedPoint | Overlap, location: ArrayLike, form: Form = "corrected"
-) -> SpikeAndSlab:
-    """The law of an estimate over the privacy noise at fixed data, its location given.
-
-    ``"corrected"``: scale s = sqrt(Sigma^2 sigma_eta^2 + (E - E12)/alpha), and over data the
-    location is N(beta0, E12/alpha).  ``"printed"``: Eq. (53), scale Sigma sigma_eta, location
-    N(beta0, E/alpha), which leaves out that the location moves with the other coordinates' noise.
-    Both have the same law once data and noise are averaged over.
-    """
-    fixed = point.fixed_point if isinstance(point, Overlap) else point
-    _require_objective(fixed)
-    if form == "printed":
-        scale = fixed.scale * fixed.setting.sigma_eta
-    elif form == "corrected":
-        scale = (point if isinstance(point, Overlap) else noise_overlap(point)).sigma
-    else:
-        raise InputError(f"form must be corrected or printed, but it is {form!r}.")
-    return SpikeAndSlab(location, scale, fixed.threshold)
-
-
-def neighbouring_laws(
-    point: FixedPoint | Overlap,
-    location: ArrayLike,
-    shift: ArrayLike,
-    form: Form = "corrected",
-) -> LawPair:
-    """One estimate's laws over the noise with a record and with another in its place.
-
-    ``location`` is the estimate's with the record, and replacing the record moves it by ``shift``,
-    which over pairs is a normal of variance 2 E12/((alpha - chi) n) (Claim 6.1, corrected).  Under
-    output perturbation the laws are normals of scale sigma_eta around the two fitted values.
-    """
-    fixed = point.fixed_point if isinstance(point, Overlap) else point
-    here, there = np.asarray(location), np.asarray(location) + np.asarray(shift)
-    provenance = provenance_of(fixed.setting)
-    if fixed.setting.mechanism == "output" and fixed.setting.noise == "gaussian":
-        noise = fixed.setting.sigma_eta
-        return LawPair(Normal(here, noise), Normal(there, noise), provenance)
-    member = law_over_noise(point, here, form)
-    return LawPair(member, law_over_noise(point, there, form), provenance)
-
-
-def _require_objective(point: FixedPoint) -> None:
-    if point.setting.noise == "laplace":
-        raise InputError(
-            "These laws are normals cut at a threshold, those of Gaussian noise; with Laplace "
-            "noise ask for the measures, such as onavg_kl and joint_law_pair."
-        )
-    if point.setting.mechanism == "output":
-        raise InputError(
-            "Under output perturbation an estimate is normal around the fitted value; these laws "
-            "are for objective perturbation."
-        )
-
-
-def cw_onavg_kl_at(found: Overlap, records: ArrayLike) -> FloatArray:
-    """cwOnAveKL of Eq. (62) with n records, with the corrected laws; one setting, many n.
-
-    Both datasets' locations have the variance E12/alpha, and they differ by a normal of variance
-    2 Delta, Delta = E12/((alpha - chi) n); Claim 6.1 has E/(alpha n).  As n grows it tends to
-    `onavg_kl` with ``"component_wise"``.
-    """
-    setting = found.fixed_point.setting
-    n = np.asarray(records, dtype=np.float64)
-    if setting.shape != ():
-        raise InputError("cw_onavg_kl_at takes one setting; ask for many numbers of records.")
-    if not np.all(n >= 2.0):
-        raise InputError("cw_onavg_kl_at: records must be 2 or more.")
-    if setting.mechanism == "output" or setting.noise != "gaussian" or not found.sigma > 0.0:
-        raise InputError("Eq. (62) is for objective perturbation with Gaussian noise.")
-    alpha, rho = float(setting.alpha), float(setting.rho)
-    s, cut = float(found.sigma), float(found.fixed_point.threshold)
-    location = float(found.overlap_error) / alpha
-    total = np.zeros(n.shape)
-    parts = ((1.0 - rho, location), (rho, location + float(setting.signal_variance)))
-    for index in np.ndindex(n.shape):
-        delta = location * float(found.amplification) / float(n[index])
-        sd = np.sqrt(2.0 * delta)
-        shift, weight = panels(np.minimum(sd * _SHIFTS, sd * 8.5), 10)
-        weight = weight * 2.0 * np.exp(-0.25 * shift**2 / delta) / np.sqrt(4.0 * np.pi * delta)
-        mean = 0.0
-        for share, variance in parts:
-            # the middle of the two locations, and their difference, are independent
-            middle = np.sqrt(variance - 0.5 * delta)
-            far = 9.5 * middle
-            breaks = np.sort(np.append(middle * _FAR, np.clip(cut + s * _NEAR, 0.0, far)))
-            x, mass = panels(breaks, 12)
-            mass = mass * 2.0 * np.exp(-0.5 * (x / middle) ** 2) / np.sqrt(2.0 * np.pi) / middle
-            pair = neighbouring_laws(found, x[:, None] - 0.5 * shift, shift)
-            # the mean of the two KLs
-            mean += share * float(mass @ (0.5 * measures.jeffreys(pair)) @ weight)
-        total[index] = float(n[index]) / alpha * mean
-    return total
 
 
 def joint_law_pair(point: FixedPoint | Overlap) -> LawPair:
@@ -168,7 +62,7 @@ def joint_law_pair(point: FixedPoint | Overlap) -> LawPair:
         KL = V^2/(1 + V) + (a^2/2) (1 + 1/(1 + V)^2).
 
     With Laplace noise, or any other with a density, b is the sum of x'_i times the score of eta_i
-    and g its mean square: nothing else changes, and a^2 = E E[J] 2/sigma_eta^2 (`laplace_noise`).
+    and g its mean square: nothing else changes, and a^2 = E E[J] 2/sigma_eta^2 (`noise_laws`).
 
     Under output perturbation a pair's log ratio is N(K, 2 K) with K the mean KL times Exp(1), which
     is the same law at V = 0 and a^2 the mean KL.

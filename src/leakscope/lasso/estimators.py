@@ -13,7 +13,6 @@ it makes an experiment repeatable, and a released model that carries it has no p
 
 from __future__ import annotations
 
-from abc import ABCMeta, abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -24,92 +23,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
-from leakscope.lasso.row_clipping import Sensitivity, clip_records, replacement_sensitivity
-from leakscope.lasso.solver import LassoSolution, solve_lasso
+from leakscope.lasso.solver import solve_lasso
+
+# A fit whose optimality conditions are violated by more than this share of lambda is refused.
+_SOLVED = 1e-6
 
 
-class _PerturbedLasso(RegressorMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
-    def __init__(
-        self,
-        lam: float = 1.0,
-        sigma_eta: float = 0.1,
-        *,
-        l2: float = 0.0,
-        fit_intercept: bool = False,
-        clip_norm: float | None = None,
-        clip_label: float | None = None,
-        tol: float = 1e-10,
-        keep_noise: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.lam = lam
-        self.sigma_eta = sigma_eta
-        self.l2 = l2
-        self.fit_intercept = fit_intercept
-        self.clip_norm = clip_norm
-        self.clip_label = clip_label
-        self.tol = tol
-        self.keep_noise = keep_noise
-        self.random_state = random_state
-
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit with a fresh draw of the privacy noise."""
-        design, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        labels = np.asarray(labels, dtype=np.float64)
-        if not (np.isfinite(self.sigma_eta) and self.sigma_eta >= 0.0):
-            raise InputError(f"sigma_eta must be zero or above, but it is {self.sigma_eta!r}.")
-        design, labels = clip_records(design, labels, self.clip_norm, self.clip_label)
-        x_mean, y_mean = np.zeros(design.shape[1]), 0.0
-        if self.fit_intercept:
-            x_mean, y_mean = design.mean(axis=0), float(labels.mean())
-            design, labels = design - x_mean, labels - y_mean
-        generator = _noise_key(self.random_state).generator()
-        eta = self.sigma_eta * generator.standard_normal(design.shape[1])
-        solution = self._solve(np.asfortranarray(design), labels, eta)
-        self.coef_ = solution.coef if self._inside else solution.coef + eta
-        self.intercept_ = y_mean - float(x_mean @ self.coef_)
-        self.kkt_violation_ = solution.kkt_violation
-        self.n_iter_ = max(solution.iterations, 1)
-        bound = self._sensitivity(design.shape[0])
-        self.sensitivity_ = bound.value
-        self.worst_case_note_ = bound.reason
-        self.noise_multiplier_ = None if bound.value is None else self.sigma_eta / bound.value
-        if self.keep_noise:
-            self.noise_ = eta
-        elif hasattr(self, "noise_"):
-            del self.noise_
-        return self
-
-    def predict(self, X: ArrayLike) -> FloatArray:
-        """(n,) X coef_ + intercept_; rows are not clipped here."""
-        check_is_fitted(self)
-        design = validate_data(self, X, dtype=np.float64, reset=False)
-        return np.asarray(design @ self.coef_ + self.intercept_)
-
-    _inside = True
-
-    def _solve(self, design: FloatArray, labels: FloatArray, eta: FloatArray) -> LassoSolution:
-        term = eta if self._inside and self.sigma_eta > 0.0 else None
-        found = solve_lasso(design, labels, self.lam, term, l2=self.l2, tol=self.tol)
-        if found.status == "unbounded":
-            raise InputError(
-                f"The objective has no minimiser: lam = {self.lam:g} is below the stability edge "
-                f"of these {design.shape[0]} records, {design.shape[1]} features and noise of "
-                f"sigma_eta = {self.sigma_eta:g}; raise lam, lower sigma_eta or set l2 above zero."
-            )
-        if found.status == "not_converged" and not found.kkt_violation <= 1e-6 * self.lam:
-            raise InputError(
-                f"The LASSO was not solved: the optimality conditions are violated by "
-                f"{found.kkt_violation:.1e}; scale the columns of X or raise lam."
-            )
-        return found
-
-    @abstractmethod
-    def _sensitivity(self, records: int) -> Sensitivity:
-        """How far one record can move the estimate."""
-
-
-class ObjectivePerturbedLasso(_PerturbedLasso):
+class ObjectivePerturbedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """LASSO with a random linear term in its objective (lasso Eq. 2).
 
     Minimises 1/2 ||y - X beta||^2 + lam ||beta||_1 + eta'beta + l2/2 ||beta||^2 with
@@ -127,10 +47,7 @@ class ObjectivePerturbedLasso(_PerturbedLasso):
         Weight of the squared norm, 0 in the paper.
     fit_intercept
         Off by default, as in the paper.  With True the columns and labels are centred by their
-        means, as scikit-learn does; the means then enter ``intercept_`` without noise, and no
-        worst-case bound covers them.
-    clip_norm, clip_label
-        Longest row and largest label; longer ones are shortened before fitting.
+        means, as scikit-learn does; the means then enter ``intercept_`` without noise.
     tol
         Accepted violation of the optimality conditions, in multiples of ``lam``.
     keep_noise
@@ -144,11 +61,7 @@ class ObjectivePerturbedLasso(_PerturbedLasso):
     coef_, intercept_, n_features_in_, n_iter_
         As in scikit-learn.
     kkt_violation_
-        The largest violation of the optimality conditions.
-    sensitivity_, noise_multiplier_
-        Always None here: see ``worst_case_note_``.
-    worst_case_note_
-        Why there is no worst-case guarantee.
+        The largest violation of the optimality conditions, before any noise on the output.
 
     Examples
     --------
@@ -162,40 +75,75 @@ class ObjectivePerturbedLasso(_PerturbedLasso):
     (True, 5, False)
     """
 
-    def _sensitivity(self, records: int) -> Sensitivity:
-        return Sensitivity(
-            None,
-            "the known guarantees for objective perturbation (Chaudhuri et al. 2011; Kifer, Smith "
-            "and Thakurta 2012) need a bounded gradient of the loss at every beta that can come "
-            "out, and the squared loss has none without a constraint on beta",
-        )
+    _inside = True
+
+    def __init__(
+        self,
+        lam: float = 1.0,
+        sigma_eta: float = 0.1,
+        *,
+        l2: float = 0.0,
+        fit_intercept: bool = False,
+        tol: float = 1e-10,
+        keep_noise: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.lam = lam
+        self.sigma_eta = sigma_eta
+        self.l2 = l2
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.keep_noise = keep_noise
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit with a fresh draw of the privacy noise."""
+        design, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        labels = np.asarray(labels, dtype=np.float64)
+        if not (np.isfinite(self.sigma_eta) and self.sigma_eta >= 0.0):
+            raise InputError(f"sigma_eta must be zero or above, but it is {self.sigma_eta!r}.")
+        x_mean, y_mean = np.zeros(design.shape[1]), 0.0
+        if self.fit_intercept:
+            x_mean, y_mean = design.mean(axis=0), float(labels.mean())
+            design, labels = design - x_mean, labels - y_mean
+        generator = _noise_key(self.random_state).generator()
+        eta = self.sigma_eta * generator.standard_normal(design.shape[1])
+        term = eta if self._inside and self.sigma_eta > 0.0 else None
+        solution = solve_lasso(design, labels, self.lam, term, l2=self.l2, tol=self.tol)
+        if solution.status == "unbounded":
+            raise InputError(
+                f"The objective has no minimiser: lam = {self.lam:g} is below the stability edge "
+                f"of these {design.shape[0]} records, {design.shape[1]} features and noise of "
+                f"sigma_eta = {self.sigma_eta:g}; raise lam, lower sigma_eta or set l2 above zero."
+            )
+        if not solution.kkt_violation <= max(_SOLVED, self.tol) * self.lam:
+            raise InputError(
+                f"The LASSO was not solved: the optimality conditions are violated by "
+                f"{solution.kkt_violation:.1e}; scale the columns of X or raise lam."
+            )
+        self.coef_ = solution.coef if self._inside else solution.coef + eta
+        self.intercept_ = y_mean - float(x_mean @ self.coef_)
+        self.kkt_violation_ = solution.kkt_violation
+        self.n_iter_ = max(solution.iterations, 1)
+        if self.keep_noise:
+            self.noise_ = eta
+        elif hasattr(self, "noise_"):
+            del self.noise_
+        return self
+
+    def predict(self, X: ArrayLike) -> FloatArray:
+        """(n,) X coef_ + intercept_."""
+        check_is_fitted(self)
+        design = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray(design @ self.coef_ + self.intercept_)
 
 
-class OutputPerturbedLasso(_PerturbedLasso):
+class OutputPerturbedLasso(ObjectivePerturbedLasso):
     """LASSO with Gaussian noise added to its coefficients (lasso Eq. 3).
 
     coef_ = argmin {1/2 ||y - X beta||^2 + lam ||beta||_1 + l2/2 ||beta||^2} + eta with
-    eta ~ N(0, sigma_eta^2 I).  No coefficient is zero any more.
-
-    Parameters
-    ----------
-    lam, sigma_eta, l2, fit_intercept, clip_norm, clip_label, tol, keep_noise, random_state
-        As in `ObjectivePerturbedLasso`.
-
-    Attributes
-    ----------
-    coef_, intercept_, n_features_in_, n_iter_, kkt_violation_
-        As in `ObjectivePerturbedLasso`; the violation is that of the coefficients before the
-        noise.
-    sensitivity_
-        How far, at most, replacing one record moves the noiseless coefficients
-        (``row_clipping.replacement_sensitivity``); None unless rows and labels are clipped,
-        ``l2`` is above zero and there is no intercept.
-    noise_multiplier_
-        sigma_eta / sensitivity_, what a Gaussian-mechanism accountant asks for;
-        ``leakscope.planning.worst_case_epsilon`` turns it into epsilon.
-    worst_case_note_
-        Why ``sensitivity_`` is None; empty where it is not.
+    eta ~ N(0, sigma_eta^2 I).  No coefficient is zero any more.  Parameters and attributes are
+    those of `ObjectivePerturbedLasso`.
 
     Examples
     --------
@@ -203,20 +151,12 @@ class OutputPerturbedLasso(_PerturbedLasso):
     >>> from leakscope.lasso import OutputPerturbedLasso
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.standard_normal((100, 20)), rng.standard_normal(100)
-    >>> model = OutputPerturbedLasso(lam=1.0, sigma_eta=0.5, l2=50.0, clip_norm=1.0,
-    ...                              clip_label=1.0, random_state=0).fit(X, y)
-    >>> round(model.sensitivity_, 4), round(model.noise_multiplier_, 2)
-    (0.0683, 7.32)
-    >>> OutputPerturbedLasso(lam=1.0, sigma_eta=0.5, random_state=0).fit(X, y).worst_case_note_
-    'rows are not clipped (set clip_norm and clip_label)'
+    >>> model = OutputPerturbedLasso(lam=1.0, sigma_eta=0.5, random_state=0).fit(X, y)
+    >>> bool((model.coef_ != 0).all())
+    True
     """
 
     _inside = False
-
-    def _sensitivity(self, records: int) -> Sensitivity:
-        if self.fit_intercept:
-            return Sensitivity(None, "the intercept is fitted and released without noise")
-        return replacement_sensitivity(records, self.lam, self.l2, self.clip_norm, self.clip_label)
 
 
 def _noise_key(random_state: Any) -> Key:

@@ -119,11 +119,6 @@ class LassoSetting:
         return self.alpha.shape
 
     @property
-    def objective_laplace(self) -> bool:
-        """Whether the noise inside the objective has Laplace's law."""
-        return self.noise == "laplace" and self.mechanism == "objective"
-
-    @property
     def objective_noise(self) -> FloatArray:
         """The sd of the noise inside the objective: zero under output perturbation."""
         if self.mechanism == "objective":

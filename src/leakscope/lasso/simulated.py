@@ -17,9 +17,8 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.lasso import laplace_noise
 from leakscope.lasso.estimate_laws import log_ratios
-from leakscope.lasso.onaverage_kl import information
+from leakscope.lasso.noise_laws import information
 from leakscope.lasso.setting import LassoSetting
 from leakscope.lasso.solver import solve_lasso, solve_lasso_many
 from leakscope.laws.distributions import Normal
@@ -114,6 +113,8 @@ def simulate_lasso(
         raise InputError(
             "simulate_lasso needs 10 coefficients, 2 datasets, 2 noises and 1 neighbour or more."
         )
+    if component_wise and setting.objective_noise > 0.0 and setting.noise == "laplace":
+        raise InputError("The component-wise divergence is of Gaussian noise; leave it out.")
     n = max(2, round(float(setting.alpha) * coefficients))
     if neighbours > n:
         raise InputError(f"There are {n} records to replace, fewer than {neighbours} neighbours.")
@@ -124,22 +125,14 @@ def simulate_lasso(
     )
     key = as_key(random_state)
     output = setting.mechanism == "output"
-    drawn = [
-        _under_output(
-            setting,
-            _Data.draw(setting, n, coefficients, neighbours, key.child(index)),
-            key.child(index, 1),
-        )
-        if output
-        else _under_objective(
-            setting,
-            _Data.draw(setting, n, coefficients, neighbours, key.child(index)),
-            noises,
-            component_wise,
-            key.child(index, 1),
-        )
-        for index in range(datasets)
-    ]
+    drawn = []
+    for index in range(datasets):
+        data = _Data.draw(setting, n, coefficients, neighbours, key.child(index))
+        if output:
+            drawn.append(_under_output(setting, data, key.child(index, 1)))
+        else:
+            own = key.child(index, 1)
+            drawn.append(_under_objective(setting, data, noises, component_wise, own))
     energy = np.array([part.energy for part in drawn])
     means = [_mean(column, energy) for column in np.array([part.row for part in drawn]).T]
     pairs = np.array([part.pairs for part in drawn])
@@ -321,14 +314,8 @@ def _weights(
     spread = float(np.sqrt(field.var(axis=1, ddof=1).mean()))
     theta = np.full(X.shape[1], lam * scale / spread)
 
-    own = scale * float(setting.sigma_eta)
-    rest = float(np.sqrt(max(spread**2 - own**2, 1e-6 * spread**2)))
-
     def at(part: FloatArray) -> FloatArray:
-        if setting.noise == "laplace":
-            where = part.mean(axis=1)
-            return laplace_noise.information(where, lam * scale, rest, own * np.sqrt(0.5))
-        return information(part.mean(axis=1) / spread, theta)[0] / spread**2
+        return information(part.mean(axis=1) / spread, theta, "gaussian") / spread**2
 
     return np.asarray(2.0 * at(field) - 0.5 * (at(field[:, ::2]) + at(field[:, 1::2])))
 

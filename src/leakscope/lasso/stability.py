@@ -22,7 +22,7 @@ from scipy.optimize import linprog
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.lasso.laplace_noise import Tails, tails
+from leakscope.lasso.noise_laws import Tails, tails
 from leakscope.lasso.setting import NOISE, LassoSetting
 from leakscope.settings.plan import LassoNoise
 
@@ -69,7 +69,7 @@ def _laplace_edge(alpha: float) -> float:
         return 0.0
 
     def beyond(t: float, q: float) -> Tails:
-        return tails(np.asarray(t), np.sqrt(np.asarray(1.0 - q)), np.sqrt(np.asarray(0.5 * q)))
+        return tails(np.asarray(t), np.asarray(1.0 - q) ** 0.5, np.asarray(q) ** 0.5, "laplace")
 
     def cut(q: float) -> float:
         found = optimize.brentq(lambda t: 2.0 * float(beyond(t, q).beyond) - alpha, 0.0, 60.0)

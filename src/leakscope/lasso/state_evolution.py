@@ -1,16 +1,15 @@
-"""The fixed point of state evolution, how it moves, and the errors, for a whole batch of settings.
+"""The fixed point of state evolution, and the errors, for a whole batch of settings.
 
-With a Bernoulli-Gaussian signal and Gaussian privacy noise the field beta0 + sigma_z z - Sigma eta
-is a mixture of two centred normals, of variance v for a zero coefficient and v + sigma_beta^2 for
-another, v = E/alpha + Sigma^2 sigma_eta^2.  So the maps of Eqs. (37)-(38) of **lasso** need no
-quadrature.  In the unknowns t = lambda Sigma/sqrt(v) and w = 1/sqrt(v) the fixed point is
+With a Bernoulli-Gaussian signal the field beta0 + sigma_z z - Sigma eta has a known law
+(`noise_laws`), so the maps of Eqs. (37)-(38) of **lasso** need no quadrature.  Its variance at a
+zero coefficient is v = E/alpha + Sigma^2 sigma_eta^2.  In the unknowns t = lambda Sigma/sqrt(v) and
+w = 1/sqrt(v) the fixed point is
 
     t (alpha - rho_hat) = lambda w                     (Sigma = 1/(alpha - rho_hat), Eq. 43)
     alpha (1 - t^2 sigma_eta^2/lambda^2) = w^2 (sigma_xi^2 + E||beta0 - beta_hat||^2/p)
 
 and both sides stay analytic at w = 0, which is the stability edge: Newton's method does not notice
-that the error diverges there.  With Laplace noise the field's law is that of `laplace_noise`, and
-the two equations are the same.
+that the error diverges there.
 """
 
 from __future__ import annotations
@@ -18,37 +17,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.cores import in_threads
 from leakscope.errors import InputError
-from leakscope.lasso.laplace_noise import tails
+from leakscope.lasso.noise_laws import squared_error, tails
 from leakscope.lasso.setting import LassoSetting
 from leakscope.lasso.stability import stability_edge, stability_ratio
+from leakscope.settings.plan import LassoNoise
 
-_ROOT_HALF = np.sqrt(0.5)
-_TWO_PHI = np.sqrt(2.0 / np.pi)
+# Settings that are solved together: their arrays fit a core's cache.
 _BLOCK = 8192
 _STEPS = 120
-
-
-class Equations(NamedTuple):
-    """The two equations at (t, w) and the active fraction, with their derivatives."""
-
-    first: FloatArray
-    second: FloatArray
-    first_t: FloatArray
-    first_w: FloatArray
-    second_t: FloatArray
-    second_w: FloatArray
-    active: FloatArray
-    active_t: FloatArray
-    active_w: FloatArray
+# The step of a central difference, of the number itself: its square, and the rounding of the
+# equations over it, are both some 1e-10.
+_DIFFERENCE = 1e-5
+# A residual from which one more step is the last that can change anything.
+_SOLVED = 1e-11
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +72,7 @@ class FixedPoint:
     @property
     def overlaps(self) -> tuple[FloatArray, FloatArray]:
         """Q = ||beta||^2/p and m = beta0'beta/p of the estimate, Eqs. (114), (116)-(117), (119)."""
-        return _overlaps(self.setting, self.threshold, self.field_variance, self.scale)
+        return _overlaps(self.setting, self.scale, self.error)[:2]
 
     @property
     def free_energy(self) -> FloatArray:
@@ -128,17 +117,9 @@ def state_evolution(
     stable = np.asarray(stability_ratio(setting) < 1.0)
     if unstable == "raise" and not stable.all():
         raise InputError(unstable_sentence(setting, stable))
-    parameters = [
-        setting.alpha,
-        setting.rho,
-        setting.sigma_xi,
-        setting.signal_variance,
-        setting.lam,
-        setting.objective_noise,
-    ]
-    law = setting.objective_laplace
-    t, w = on_settings(partial(_solve_block, law), stable, parameters, 2)
-    describe = partial(_describe_block, law)
+    parameters = _parameters(setting)
+    t, w = on_settings(partial(_solve_block, setting.noise), stable, parameters, 2)
+    describe = partial(_describe_block, setting.noise)
     error, active, residual = on_settings(describe, stable, [*parameters, t, w], 3)
     return FixedPoint(
         setting=setting,
@@ -151,30 +132,24 @@ def state_evolution(
     )
 
 
+def _parameters(setting: LassoSetting) -> list[FloatArray]:
+    names = ("alpha", "rho", "sigma_xi", "signal_variance", "lam", "objective_noise")
+    return [getattr(setting, name) for name in names]
+
+
 def _overlaps(
-    setting: LassoSetting, cut: FloatArray, variance: FloatArray, scale: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Q and m of soft of beta0 plus a field of this variance; ``scale`` is Sigma."""
-    q_zero, _ = _soft_moments(setting, cut, variance, scale)
-    q_one, active = _soft_moments(setting, cut, variance + setting.signal_variance, scale)
-    rho = setting.rho
+    setting: LassoSetting, scale: FloatArray, error: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Q, m and the active share of soft of beta0 plus the field; ``scale`` is Sigma."""
+    own, cut, rho = scale * setting.objective_noise, setting.lam * scale, setting.rho
+    place = error / setting.alpha
+    zero = tails(cut, np.sqrt(place), own, setting.noise)
+    signal = tails(cut, np.sqrt(place + setting.signal_variance), own, setting.noise)
     return (
-        np.asarray((1.0 - rho) * q_zero + rho * q_one),
-        np.asarray(rho * setting.signal_variance * active),
+        np.asarray(2.0 * ((1.0 - rho) * zero.square + rho * signal.square)),
+        np.asarray(2.0 * rho * setting.signal_variance * signal.beyond),
+        np.asarray(2.0 * ((1.0 - rho) * zero.beyond + rho * signal.beyond)),
     )
-
-
-def _soft_moments(
-    setting: LassoSetting, cut: FloatArray, variance: FloatArray, scale: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """E soft(Y, cut)^2 of a field Y of this variance, and how often it is not zero."""
-    own = (scale * setting.objective_noise) ** 2
-    if setting.objective_laplace and np.all(own > 0.0):
-        at = tails(cut, np.sqrt(variance - own), np.sqrt(0.5 * own))
-        return 2.0 * at.square, 2.0 * at.beyond
-    t = cut / np.sqrt(variance)
-    active = special.erfc(t * _ROOT_HALF)
-    return variance * ((1.0 + t * t) * active - t * _TWO_PHI * np.exp(-0.5 * t * t)), active
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,29 +178,17 @@ def trajectory(setting: LassoSetting, steps: int = 30) -> Trajectory:
     >>> bool(abs(trajectory(setting, 60).error[-1] / state_evolution(setting).error - 1) < 1e-9)
     True
     """
-    if setting.shape != ():
-        raise InputError("trajectory takes one setting.")
-    if steps < 1:
-        raise InputError(f"steps must be 1 or more, but it is {steps}.")
-    alpha, whole = float(setting.alpha), float(setting.rho * setting.signal_variance)
-    noise = float(setting.objective_noise)
-    error, response = whole + float(setting.sigma_xi) ** 2, 0.0
-    rows = [(error, response, 0.0, 0.0)]
+    if setting.shape != () or steps < 1:
+        raise InputError("trajectory takes one setting, and one step or more.")
+    nothing = float(setting.rho * setting.signal_variance + setting.sigma_xi**2)
+    rows = [(nothing, 0.0, 0.0, 0.0)]
     for _ in range(steps):
-        scale = (1.0 + response) / alpha
-        variance = np.asarray(error / alpha + (scale * noise) ** 2)
-        spread = np.asarray(scale)
-        big_q, m = _overlaps(setting, setting.lam * spread, variance, spread)
-        active = [
-            float(_soft_moments(setting, setting.lam * spread, part, spread)[1])
-            for part in (variance, variance + setting.signal_variance)
-        ]
-        share = (1.0 - float(setting.rho)) * active[0] + float(setting.rho) * active[1]
-        error = float(big_q - 2.0 * m) + whole + float(setting.sigma_xi) ** 2
-        response = scale * share
-        rows.append((error, response, float(big_q), float(m)))
-    found = np.array(rows).T
-    return Trajectory(found[0], found[1], (found[2], found[3]))
+        error, response = rows[-1][:2]
+        scale = np.asarray((1.0 + response) / setting.alpha)
+        big_q, m, active = map(float, _overlaps(setting, scale, np.asarray(error)))
+        rows.append((big_q - 2.0 * m + nothing, float(scale) * active, big_q, m))
+    columns = np.array(rows).T
+    return Trajectory(columns[0], columns[1], (columns[2], columns[3]))
 
 
 def unstable_sentence(setting: LassoSetting, stable: NDArray[np.bool_]) -> str:
@@ -243,119 +206,6 @@ def unstable_sentence(setting: LassoSetting, stable: NDArray[np.bool_]) -> str:
     )
 
 
-def equations(
-    t: FloatArray,
-    w: FloatArray,
-    alpha: FloatArray,
-    rho: FloatArray,
-    sigma_xi: FloatArray,
-    signal: FloatArray,
-    lam: FloatArray,
-    noise: FloatArray,
-    *,
-    laplace: bool = False,
-) -> Equations:
-    """Both equations (left minus right) and their derivatives with respect to t and w.
-
-    With p = 2Q(t) and 2g(t) = (1 + t^2) 2Q(t) - 2t phi(t): the second moment of soft(N(0, 1), t).
-    """
-    if laplace and np.any(noise > 0.0):
-        return _laplace_equations(t, w, (alpha, rho, sigma_xi, signal, lam, noise))
-    c = (noise / lam) ** 2
-    sw = signal * w
-    shrink = 1.0 / (1.0 + sw * w)
-    root = np.sqrt(shrink)
-    u = t * root
-    p0, p1 = special.erfc(t * _ROOT_HALF), special.erfc(u * _ROOT_HALF)
-    h0, h1 = _TWO_PHI * np.exp(-0.5 * t * t), _TWO_PHI * np.exp(-0.5 * u * u)
-    g0, g1 = (1.0 + t * t) * p0 - t * h0, (1.0 + u * u) * p1 - u * h1
-    d0, d1 = 2.0 * (t * p0 - h0), 2.0 * (u * p1 - h1)
-    # 1 - 4Q(u) + 2g(u), which is of order u^2: written so that a strong signal keeps its digits
-    bias = special.erf(u * _ROOT_HALF) + u * (u * p1 - h1)
-    u_w = -u * sw * shrink
-    rest = 1.0 - rho
-    active = rest * p0 + rho * p1
-    active_t, active_w = -(rest * h0 + rho * h1 * root), -rho * h1 * u_w
-    moment_u = rho * (sw * w * (2.0 * h1 + d1) + d1)
-    noise_w = sigma_xi * sigma_xi * w
-    return Equations(
-        first=t * (alpha - active) - lam * w,
-        second=alpha * (1.0 - c * t * t) - rest * g0 - rho * (sw * w * bias + g1) - noise_w * w,
-        first_t=alpha - active - t * active_t,
-        first_w=-t * active_w - lam,
-        second_t=-2.0 * alpha * c * t - rest * d0 - moment_u * root,
-        second_w=-moment_u * u_w - 2.0 * (rho * sw * bias + noise_w),
-        active=active,
-        active_t=active_t,
-        active_w=active_w,
-    )
-
-
-# The step of a difference, of the number itself: its own square is lost to the second derivative,
-# and the rounding of the equations over it.
-_DIFFERENCE = 1e-5
-
-
-def _laplace_equations(
-    t: FloatArray, w: FloatArray, parameters: tuple[FloatArray, ...]
-) -> Equations:
-    """The same with Laplace noise, and derivatives by central differences."""
-    first, second, active = _laplace_values(t, w, *parameters)
-    slopes = []
-    for dt, dw in (
-        (_DIFFERENCE * np.minimum(t, _room(t, parameters)), 0.0),
-        (0.0, _DIFFERENCE * w),
-    ):
-        up = _laplace_values(t + dt, w + dw, *parameters)
-        down = _laplace_values(t - dt, w - dw, *parameters)
-        slopes.append([(a - b) / (2.0 * (dt + dw)) for a, b in zip(up, down, strict=True)])
-    by_t, by_w = slopes
-    return Equations(first, second, by_t[0], by_w[0], by_t[1], by_w[1], active, by_t[2], by_w[2])
-
-
-def _room(t: FloatArray, parameters: tuple[FloatArray, ...]) -> FloatArray:
-    """How far t is from lambda/sigma_eta, where nothing but the own noise is left of the field."""
-    lam, noise = parameters[4], parameters[5]
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.where(noise > 0.0, lam / noise, np.inf) - t)
-
-
-def _laplace_values(
-    t: FloatArray,
-    w: FloatArray,
-    alpha: FloatArray,
-    rho: FloatArray,
-    sigma_xi: FloatArray,
-    signal: FloatArray,
-    lam: FloatArray,
-    noise: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Both equations and the active fraction; in units of the field's sd the own noise is q."""
-    q = (t * noise / lam) ** 2
-    sw = signal * w * w
-    scale = np.sqrt(np.maximum(0.5 * q, 1e-24))
-    zero, one = (tails(t, np.sqrt(1.0 - q + part), scale) for part in (0.0, sw))
-    active = 2.0 * ((1.0 - rho) * zero.beyond + rho * one.beyond)
-    wrong = (1.0 - rho) * 2.0 * zero.square
-    wrong = wrong + rho * (sw * (1.0 - 4.0 * one.beyond) + 2.0 * one.square)
-    first = t * (alpha - active) - lam * w
-    return first, alpha * (1.0 - q) - wrong - (sigma_xi * w) ** 2, active
-
-
-def _laplace_least(alpha: FloatArray, lam: FloatArray, noise: FloatArray) -> FloatArray:
-    """A t below which more than alpha are active, without signal; zero for alpha >= 1."""
-    with np.errstate(divide="ignore"):
-        top = np.where(noise > 0.0, lam / noise, 40.0)
-    low, high = np.zeros_like(alpha), np.minimum(top, 40.0) * (1.0 - 1e-12)
-    for _ in range(20):
-        t = 0.5 * (low + high)
-        q = (t * noise / lam) ** 2
-        share = tails(t, np.sqrt(1.0 - q), np.sqrt(np.maximum(0.5 * q, 1e-24))).beyond
-        more = 2.0 * share > alpha
-        low, high = np.where(more, t, low), np.where(more, high, t)
-    return np.where(alpha < 1.0, low, 0.0)
-
-
 def on_settings(
     work: Callable[..., tuple[FloatArray, ...]],
     chosen: NDArray[np.bool_],
@@ -370,163 +220,128 @@ def on_settings(
     flat = chosen.ravel()
     inputs = [np.broadcast_to(array, chosen.shape).ravel()[flat] for array in arrays]
     size = int(np.count_nonzero(flat))
-    found = [np.empty(size) for _ in range(outputs)]
+    columns = [np.empty(size) for _ in range(outputs)]
 
     def one(start: int) -> None:
         part = slice(start, min(start + block, size))
-        for target, values in zip(found, work(*(a[part] for a in inputs)), strict=True):
-            target[part] = values
+        for column, values in zip(columns, work(*(a[part] for a in inputs)), strict=True):
+            column[part] = values
 
     in_threads(one, range(0, size, block))
     result = np.full((outputs, flat.size), np.nan)
-    result[:, flat] = found
+    result[:, flat] = columns
     return [row.reshape(chosen.shape) for row in result]
 
 
-def _solve_block(laplace: bool, *parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
+class _Equations(NamedTuple):
+    """Both equations, left minus right, and the active fraction."""
+
+    first: FloatArray
+    second: FloatArray
+    active: FloatArray
+
+
+def _equations(
+    noise: LassoNoise, t: FloatArray, w: FloatArray, parameters: Sequence[FloatArray]
+) -> _Equations:
+    """In units of the field's sd: its own noise is t sigma_eta/lambda, the signal's sd w times."""
+    alpha, rho, sigma_xi, signal, lam, sd = parameters
+    own = t * sd / lam
+    rest = np.sqrt(np.maximum(1.0 - own * own, 0.0))
+    zero, zero_active = squared_error(t, rest, own, np.zeros_like(t), noise)
+    wide, wide_active = squared_error(t, rest, own, signal * w * w, noise)
+    active = (1.0 - rho) * zero_active + rho * wide_active
+    error = (1.0 - rho) * zero + rho * wide + (sigma_xi * w) ** 2
+    return _Equations(t * (alpha - active) - lam * w, alpha * (1.0 - own * own) - error, active)
+
+
+def _room(t: FloatArray, parameters: Sequence[FloatArray]) -> FloatArray:
+    """How far t is from lambda/sigma_eta, where nothing but the own noise is left of the field."""
+    lam, sd = parameters[4:]
+    with np.errstate(divide="ignore", over="ignore"):
+        return np.asarray(np.where(sd > 0.0, lam / sd, np.inf) - t)
+
+
+def _least(noise: LassoNoise, parameters: Sequence[FloatArray]) -> FloatArray:
+    """A t below which more than alpha are active without signal: there is no solution there."""
+    alpha, _, _, _, lam, sd = parameters
+    with np.errstate(divide="ignore", over="ignore"):
+        high = np.minimum(np.where(sd > 0.0, lam / sd, 40.0), 40.0) * (1.0 - 1e-12)
+    low = np.zeros_like(alpha)
+    for _ in range(20):
+        t = 0.5 * (low + high)
+        own = t * sd / lam
+        more = 2.0 * tails(t, np.sqrt(1.0 - own * own), own, noise).beyond > alpha
+        low, high = np.where(more, t, low), np.where(more, high, t)
+    return np.where(alpha < 1.0, low, 0.0)
+
+
+def _solve_block(noise: LassoNoise, *parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
     """t and w of a block, by Newton's method in both with w eliminated last.
 
-    t stays above t* = Q^{-1}(alpha/2), where rho_hat would reach alpha.  On the curve where the
-    first equation holds the second falls with w; where its slope has the other sign the step is a
-    factor of 3 in the direction of its value.
+    t stays above where rho_hat would reach alpha.  On the curve where the first equation holds the
+    second falls with w; where its slope has the other sign the step is a factor of 3 in the
+    direction of its value.
     """
-    alpha, rho, sigma_xi, signal, lam, noise = parameters
-    least = np.maximum(-special.ndtri(0.5 * np.minimum(alpha, 1.0)), 0.0)
-    if laplace:
-        least = _laplace_least(alpha, lam, noise)
+    alpha, rho, sigma_xi, signal, lam, sd = parameters
+    least = _least(noise, parameters)
     start = sigma_xi**2 + rho * signal
-    start = np.where(start > 0.0, start, (noise / alpha) ** 2)
-    w = np.sqrt(alpha / start)
+    w = np.sqrt(alpha / np.where(start > 0.0, start, (sd / alpha) ** 2))
     t = np.maximum(lam * w / alpha, least + 0.5)
     with np.errstate(divide="ignore", over="ignore"):
         # beyond lambda/sigma_eta the second equation has no solution at any w
-        t = np.minimum(t, np.maximum(0.5 * (least + lam / noise), 1.01 * least))
+        t = np.minimum(t, np.maximum(0.5 * (least + lam / sd), 1.01 * least))
     result_t, result_w = t.copy(), w.copy()
-    where = np.arange(alpha.size)
+    live = np.arange(alpha.size)
     state: list[FloatArray] = [*parameters, least, t, w]
-    for step in range(_STEPS):
-        alpha, _, _, _, lam, noise, least, t, w = state
-        found = equations(t, w, *state[:6], laplace=laplace)
+    for _ in range(_STEPS):
+        *parts, least, t, w = state
+        at = _equations(noise, t, w, parts)
+        dt = _DIFFERENCE * np.minimum(t, _room(t, parts))
+        dw = _DIFFERENCE * w
+        by_t, by_w = (
+            [
+                (a - b) / (2.0 * (move_t + move_w))
+                for a, b in zip(
+                    _equations(noise, t + move_t, w + move_w, parts)[:2],
+                    _equations(noise, t - move_t, w - move_w, parts)[:2],
+                    strict=True,
+                )
+            ]
+            for move_t, move_w in ((dt, 0.0), (0.0, dw))
+        )
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            size = residual_of(found, t, alpha, lam, noise)
-            ratio = found.second_t / found.first_t
-            value = found.second - ratio * found.first
-            slope = found.second_w - ratio * found.first_w
+            ratio = by_t[1] / by_t[0]
+            value, slope = at.second - ratio * at.first, by_w[1] - ratio * by_w[0]
             turned = np.where(value > 0.0, 3.0 * w, w / 3.0)
-            w_new = np.where(slope < 0.0, w - value / slope, turned)
-            w_new = np.minimum(np.maximum(w_new, 0.25 * w), 4.0 * w)
-            t_new = t - (found.first + found.first_w * (w_new - w)) / found.first_t
-        room = t - least
-        t_new = np.minimum(np.maximum(t_new, least + 0.3 * room), least + 4.0 * room)
-        if laplace:
-            t_new = np.minimum(t_new, t + 0.7 * _room(t, tuple(state[:6])))
-        # one more step from here is the last that can change anything
-        finished = size < 1e-11
-        state[7], state[8] = t_new, w_new
-        if step < 2 and not finished.all():
-            continue
-        count = int(np.count_nonzero(finished))
-        if count == finished.size or step == _STEPS - 1:
-            result_t[where], result_w[where] = t_new, w_new
+            w_new = np.clip(np.where(slope < 0.0, w - value / slope, turned), 0.25 * w, 4.0 * w)
+            t_new = t - (at.first + by_w[0] * (w_new - w)) / by_t[0]
+        t_new = np.clip(t_new, least + 0.3 * (t - least), least + 4.0 * (t - least))
+        t_new = np.minimum(t_new, t + 0.7 * _room(t, parts))
+        solved = _residual(at, t, parts) < _SOLVED
+        result_t[live], result_w[live] = t_new, w_new
+        if solved.all():
             break
-        if 2 * count >= finished.size or (count and step > 12):
-            result_t[where[finished]] = t_new[finished]
-            result_w[where[finished]] = w_new[finished]
-            kept = ~finished
-            where = where[kept]
-            state = [a[kept] for a in state]
+        state = [array[~solved] for array in (*parts, least, t_new, w_new)]
+        live = live[~solved]
     return result_t, result_w
 
 
-def residual_of(
-    found: Equations, t: FloatArray, alpha: FloatArray, lam: FloatArray, noise: FloatArray
-) -> FloatArray:
+def _residual(at: _Equations, t: FloatArray, parameters: Sequence[FloatArray]) -> FloatArray:
     """The larger of |E' - E|/E and |V' - V|/(1 + V), one step of the maps (37)-(38) away."""
-    share = 1.0 - (t * noise / lam) ** 2
-    return np.maximum(
-        np.abs(found.first) / (t * alpha), np.abs(found.second) / (alpha * np.abs(share))
-    )
+    alpha, _, _, _, lam, sd = parameters
+    share = np.abs(1.0 - (t * sd / lam) ** 2)
+    return np.maximum(np.abs(at.first) / (t * alpha), np.abs(at.second) / (alpha * share))
 
 
-def _describe_block(laplace: bool, *inputs: FloatArray) -> tuple[FloatArray, ...]:
+def _describe_block(noise: LassoNoise, *inputs: FloatArray) -> tuple[FloatArray, ...]:
     """E and rho_hat at the solution, and how far one step of the maps moves (E, Sigma) from it."""
     *parameters, t, w = inputs
-    alpha, _, _, _, lam, noise = parameters
-    found = equations(t, w, *parameters, laplace=laplace)
-    scale = t / (lam * w)
+    alpha, _, _, _, lam, sd = parameters
+    at = _equations(noise, t, w, parameters)
     # E from its own positive terms, not as a difference
-    error = (alpha * (1.0 - (t * noise / lam) ** 2) - found.second) / (w * w)
-    w = 1.0 / np.sqrt(error / alpha + (scale * noise) ** 2)
-    t = lam * scale * w
-    again = equations(t, w, *parameters, laplace=laplace)
-    moved = (alpha * (1.0 - (t * noise / lam) ** 2) - again.second) / (w * w)
-    residual = np.maximum(np.abs(moved / error - 1.0), np.abs(again.first) / (t * alpha))
-    return error, found.active, residual
-
-
-Parameter = Literal["lam", "sigma_eta"]
-
-
-class FixedPointDerivative(NamedTuple):
-    """Derivatives of E, Sigma, rho_hat and v with respect to one parameter of the setting."""
-
-    error: FloatArray
-    scale: FloatArray
-    active_fraction: FloatArray
-    field_variance: FloatArray
-
-
-def fixed_point_derivative(found: FixedPoint, parameter: Parameter) -> FixedPointDerivative:
-    """How the fixed point moves with lambda or sigma_eta: its two equations, differentiated.
-
-    Under output perturbation the derivative with respect to ``sigma_eta`` is zero: that noise is
-    added after the fit.
-    """
-    if parameter not in get_args(Parameter):
-        raise InputError(
-            f"parameter must be one of {', '.join(get_args(Parameter))}, not {parameter!r}."
-        )
-    setting = found.setting
-    alpha, lam, noise = setting.alpha, setting.lam, setting.objective_noise
-    v = found.field_variance
-    w = 1.0 / np.sqrt(v)
-    t = lam * found.scale * w
-    given = (alpha, setting.rho, setting.sigma_xi, setting.signal_variance, lam, noise)
-    at = equations(t, w, *given, laplace=setting.objective_laplace)
-    d_noise = float(parameter == "sigma_eta" and setting.mechanism == "objective")
-    if setting.objective_laplace:
-        first, second, _ = _laplace_by(parameter, t, w, given)
-    elif parameter == "lam":
-        first, second = -w, 2.0 * alpha * t * t * noise * noise / lam**3
-    else:
-        first, second = np.zeros_like(w), -2.0 * alpha * t * t * noise / (lam * lam) * d_noise
-    det = at.first_t * at.second_w - at.first_w * at.second_t
-    dt = (at.first_w * second - at.second_w * first) / det
-    dw = (at.second_t * first - at.first_t * second) / det
-    d_active = at.active_t * dt + at.active_w * dw
-    if setting.objective_laplace:
-        d_active = d_active + _laplace_by(parameter, t, w, given)[2]
-    # Sigma = 1/(alpha - rho_hat)
-    d_scale = found.scale**2 * d_active
-    dv = -2.0 * v * dw / w
-    # E = alpha (v - Sigma^2 sigma_eta^2)
-    spread = found.scale * noise
-    d_error = alpha * (dv - 2.0 * spread * (noise * d_scale + found.scale * d_noise))
-    return FixedPointDerivative(d_error, d_scale, d_active, dv)
-
-
-def _laplace_by(
-    parameter: Parameter, t: FloatArray, w: FloatArray, given: tuple[FloatArray, ...]
-) -> list[FloatArray]:
-    """Derivatives of both equations and the active fraction at fixed t and w."""
-    place = 4 if parameter == "lam" else 5
-    width = _DIFFERENCE * given[place]
-    ends = []
-    for sign in (1.0, -1.0):
-        moved = list(given)
-        moved[place] = given[place] + sign * width
-        ends.append(_laplace_values(t, w, *moved))
-    return [(a - b) / (2.0 * width) for a, b in zip(*ends, strict=True)]
+    error = (alpha * (1.0 - (t * sd / lam) ** 2) - at.second) / (w * w)
+    return error, at.active, _residual(at, t, parameters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -551,9 +366,7 @@ class PredictionErrors:
 def prediction_errors(point: FixedPoint) -> PredictionErrors:
     """The errors of Eqs. (4)-(7) at each setting; NaN where the point is marked unstable."""
     setting = point.setting
-    added = np.zeros(setting.shape)
-    if setting.mechanism == "output":
-        added = setting.sigma_eta**2
+    added = setting.sigma_eta**2 if setting.mechanism == "output" else np.zeros(setting.shape)
     return PredictionErrors(
         generalization_error=np.asarray(point.error + added),
         training_error=np.asarray(point.error / (1.0 + point.response) ** 2 + added),

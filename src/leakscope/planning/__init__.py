@@ -2,7 +2,7 @@
 and what meets a target.
 """
 
-from leakscope.planning.lasso_plan import plan_lasso, plan_lasso_of, worst_case_epsilon
+from leakscope.planning.lasso_plan import plan_lasso, plan_lasso_of
 from leakscope.planning.lasso_targets import (
     best_lasso,
     lasso_trade_off,
@@ -28,5 +28,4 @@ __all__ = [
     "plan_linear",
     "plan_network",
     "trade_off_curve",
-    "worst_case_epsilon",
 ]

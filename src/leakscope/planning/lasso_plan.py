@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from leakscope.data.datasets import Dataset
 from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
 from leakscope.lasso.data_fit import DataFit
-from leakscope.lasso.row_clipping import replacement_sensitivity
 from leakscope.lasso.setting import (
     MECHANISM,
     NOISE,
@@ -26,8 +25,7 @@ from leakscope.lasso.setting import (
 )
 from leakscope.lasso.stability import stability_ratio
 from leakscope.lasso.state_evolution import unstable_sentence
-from leakscope.laws.distributions import Normal
-from leakscope.laws.pair import LawPair, Provenance
+from leakscope.laws.pair import LawPair
 from leakscope.planning.lasso_targets import (
     best_lasso,
     lasso_trade_off,
@@ -37,7 +35,6 @@ from leakscope.planning.lasso_targets import (
 )
 from leakscope.planning.reachable import require_reachable
 from leakscope.results.plan import LassoCurve, LassoPlan
-from leakscope.settings.advise import TARGET_DELTA
 from leakscope.settings.plan import (
     LASSO_PLAN_DEFAULTS,
     LassoKnob,
@@ -163,7 +160,6 @@ above 0.319, or sigma_eta below 0.2822.'
         provenance=provenance,
         guarantee=NOT_A_GUARANTEE,
         zero_vector_error=zero_vector_error(setting),
-        worst_case_epsilon=None,
         **found,
     )
 
@@ -317,7 +313,9 @@ def _measured(
         "error_ratio": float(errors.ratio),
         "active_fraction": float(errors.active_fraction),
         "overlap_error": float(both.overlap_error),
-        "cw_onavg_kl": float(lasso.onavg_kl(both, "component_wise")),
+        "cw_onavg_kl": None
+        if setting.noise == "laplace" and setting.mechanism == "objective"
+        else float(lasso.onavg_kl(both, "component_wise")),
         "cw_onavg_kl_paper": float(lasso.onavg_kl(both, "printed")),
         "joint_onavg_kl_limit": np.inf if pair is None else _number(measures.kl(pair)),
         "auc": 1.0 if pair is None else _number(measures.auc(pair)),
@@ -347,54 +345,3 @@ def _tpr(pair: LawPair | None, fpr: float) -> float:
 
 def _number(value: FloatArray | measures.Estimate) -> float:
     return float(np.asarray(value))
-
-
-@dataclass(frozen=True)
-class WorstCase:
-    """A differential-privacy guarantee for one release, for every dataset within the bounds.
-
-    ``epsilon`` and ``sensitivity`` are ``None`` where there is none, and ``reason`` says why.
-    """
-
-    epsilon: float | None
-    delta: float
-    sensitivity: float | None
-    reason: str
-
-
-def worst_case_epsilon(
-    records: int,
-    *,
-    lam: float,
-    sigma_eta: float,
-    l2: float = 0.0,
-    clip_norm: float | None = None,
-    clip_label: float | None = None,
-    delta: float = TARGET_DELTA,
-) -> WorstCase:
-    """(epsilon, delta) of output perturbation of the LASSO with an l2 term, one record replaced.
-
-    Rows are clipped to norm ``clip_norm`` and labels to ``clip_label``, and the objective is
-    ``l2``-strongly convex: the estimate's sensitivity is then bounded, and the Gaussian mechanism
-    does the rest, by its exact curve.  Without either no epsilon is finite for every dataset, and
-    the result says so.  Objective perturbation of an l1 problem is left out.
-
-    Examples
-    --------
-    >>> from leakscope.planning import worst_case_epsilon
-    >>> found = worst_case_epsilon(100, lam=1.0, sigma_eta=0.5, l2=50.0, clip_norm=1.0,
-    ...                            clip_label=1.0)
-    >>> round(found.sensitivity, 4), round(found.epsilon, 3)
-    (0.0683, 0.478)
-    """
-    if not (math.isfinite(sigma_eta) and sigma_eta > 0.0):
-        raise InputError(f"sigma_eta must be above zero and finite, but it is {sigma_eta!r}.")
-    found = replacement_sensitivity(records, lam, l2, clip_norm, clip_label)
-    if found.value is None:
-        return WorstCase(None, delta, None, found.reason)
-    pair = LawPair(
-        Normal(found.value / sigma_eta, 1.0),
-        Normal(0.0, 1.0),
-        Provenance(adjacency="replaced", observes="coefficients", random=("output_noise",)),
-    )
-    return WorstCase(_number(measures.epsilon_at_delta(pair, delta)), delta, found.value, "")

@@ -285,11 +285,9 @@ class LassoPlan(ResultDocument):
     ``cw_onavg_kl`` is component-wise and corrected, ``cw_onavg_kl_paper`` the printed Eqs.
     (63)-(64) or (60), ``joint_onavg_kl_limit`` the joint divergence of Eq. (9) in the limit.
     ``auc``, ``advantage`` and ``epsilon_at_delta`` are those of an attacker who knows both records
-    and sees the whole estimate, over typical pairs.  ``worst_case_epsilon`` is ``None``:
-    no guarantee holds without clipped rows and an l2 term
-    (:func:`leakscope.planning.worst_case_epsilon`).  ``advice`` says what to change where the
-    setting is unstable.  ``zero_vector_error`` is what predicting zero costs, which gives nothing
-    away.
+    and sees the whole estimate, over typical pairs.  With Laplace noise in the
+    objective there is no ``cw_onavg_kl``.  ``advice`` says what to change where the setting is
+    unstable.  ``zero_vector_error`` is what predicting zero costs, which gives nothing away.
     """
 
     kind: Literal["plan_lasso"] = "plan_lasso"
@@ -308,7 +306,6 @@ class LassoPlan(ResultDocument):
     auc: Number
     advantage: Number
     epsilon_at_delta: dict[str, Number]
-    worst_case_epsilon: Number
     advice: str | None
     guarantee: str
     zero_vector_error: Number = None
@@ -376,6 +373,9 @@ class LassoPlan(ResultDocument):
     def _measured(self) -> list[list[str]]:
         levels = [(f"TPR at FPR {level}", value) for level, value in self.tpr_at_fpr.items()]
         levels += [(f"average epsilon at delta {d}", v) for d, v in self.epsilon_at_delta.items()]
+        component_wise = [("on-average KL, component-wise", self.cw_onavg_kl)]
+        if self.settings.get("noise") == "laplace" and self.mechanism == "objective":
+            component_wise = []
         entries = [
             ("generalisation error", self.generalization_error),
             ("error of predicting zero", self.zero_vector_error),
@@ -384,7 +384,7 @@ class LassoPlan(ResultDocument):
             ("noise, of what it can bear", self.stability_ratio),
             ("overlap error, E12", self.overlap_error),
             ("on-average KL, joint", self.joint_onavg_kl_limit),
-            ("on-average KL, component-wise", self.cw_onavg_kl),
+            *component_wise,
             ("on-average KL, as printed", self.cw_onavg_kl_paper),
             ("advantage", self.advantage),
             ("AUC", self.auc),
