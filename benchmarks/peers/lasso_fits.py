@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 from environments import ask
-from leakscope.lasso.objective import kkt_violation
 from rows import Row, least
 
 from leakscope.lasso.estimators import OutputPerturbedLasso
-from leakscope.lasso.solver import solve_lasso
+from leakscope.lasso.solver import kkt_violation, solve_lasso
 
 RECORDS, FEATURES, LAM, REPEATS = 1000, 2000, 0.5, 3
 
