@@ -9,7 +9,6 @@ import pytest
 
 from leakscope import data
 from leakscope.data.preparation import prepare
-from leakscope.data.sources import read_again
 from leakscope.errors import InputError
 
 TABLE = """person,age,smokes,region,cost
@@ -60,7 +59,7 @@ def test_dropping_keeps_the_ids_of_the_others(people):
     rows = data.read_dataset(people, target="cost", ignore=["person"], missing="drop")
     assert rows.record_ids == (0, 1, 2, 5)
     assert "ignored: person" in rows.steps
-    again = read_again(rows.source)
+    again = rows.source.read_again()
     np.testing.assert_array_equal(again.features, rows.features)
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from leakscope import data
 from leakscope.cli import main
-from leakscope.data.sources import read_again
 from leakscope.errors import InputError
 
 Image = pytest.importorskip("PIL.Image")
@@ -36,7 +35,7 @@ def test_pixels_classes_and_ids(pets):
     assert dataset.task == "classification"
     with Image.open(pets / "dog" / "2.png") as picture:
         np.testing.assert_array_equal(dataset.features[6].reshape(8, 9), np.asarray(picture))
-    again = read_again(dataset.source)
+    again = dataset.source.read_again()
     np.testing.assert_array_equal(again.features, dataset.features)
     assert dataset.steps[0] == "read 8 pictures of 9 x 8 pixels, grey, from pets (Pillow)"
 
@@ -71,7 +70,7 @@ def test_refusals(pets, tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"9\.png cannot be read as a picture"):
         data.read_dataset(pets)
     Image.fromarray(np.zeros((5, 9), dtype=np.uint8)).save(broken)
-    with pytest.raises(InputError, match=r"9\.png has 9 x 5 pixels, but .*0\.png has 9 x 8"):
+    with pytest.raises(InputError, match=r"9\.png has 9 x 5 pixels"):
         data.read_dataset(pets)
     Image.fromarray(np.zeros((8, 9), dtype=np.uint16)).save(broken)
     with pytest.raises(InputError, match="not a picture of 8-bit"):

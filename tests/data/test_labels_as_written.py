@@ -11,7 +11,6 @@ import pytest
 from leakscope import InputError, data
 from leakscope.cli import main
 from leakscope.data.preparation import prepare
-from leakscope.data.sources import read_again
 
 
 def written(folder, text, name="data.csv"):
@@ -154,10 +153,10 @@ def test_reversed_ids_and_shuffled_groups_are_other_data(tmp_path):
     for name, lines in (("ids.csv", turned), ("groups.csv", groups)):
         other = written(tmp_path, heading + "\n".join(lines), name)
         with pytest.raises(InputError, match="does not hold the data that the result is about"):
-            read_again(source, other)
+            source.read_again(other)
     # The same rows with other line ends are the same values in another file.
     same = written(tmp_path, heading.strip() + "\r\n" + "\r\n".join(rows) + "\r\n", "same.csv")
-    assert read_again(source, same).record_ids[0] == "p0"
+    assert source.read_again(same).record_ids[0] == "p0"
 
 
 def test_the_file_s_bytes_tell_where_a_parser_s_last_digit_differs(tmp_path, monkeypatch):
@@ -172,10 +171,10 @@ def test_the_file_s_bytes_tell_where_a_parser_s_last_digit_differs(tmp_path, mon
         return table.assign(x=np.nextafter(table["x"].to_numpy(), np.inf))
 
     monkeypatch.setattr(sources, "read_table", another_pandas)
-    assert read_again(source).features.shape == (12, 1)
+    assert source.read_again().features.shape == (12, 1)
     file.write_text(file.read_text().replace("0.0,0", "0.5,0"))
     with pytest.raises(InputError, match="they have changed since"):
-        read_again(source)
+        source.read_again()
 
 
 def test_a_digest_of_the_former_kind_is_still_understood(tmp_path):
@@ -189,10 +188,10 @@ def test_a_digest_of_the_former_kind_is_still_understood(tmp_path):
         found = data.read_dataset(file, **options)
         former = hashlib.sha256(np.ascontiguousarray(found.features).tobytes())
         former.update("\0".join(str(value) for value in found.target.tolist()).encode())
-        again = read_again(replace(found.source, digest=former.hexdigest()))
+        again = replace(found.source, digest=former.hexdigest()).read_again()
         assert again.record_ids == found.record_ids
         with pytest.raises(InputError, match="they have changed since"):
-            read_again(replace(found.source, digest="0" * 64))
+            replace(found.source, digest="0" * 64).read_again()
 
 
 @pytest.mark.parametrize("name", [None, "person"])
@@ -205,7 +204,7 @@ def test_a_pandas_index_in_parquet_names_the_records(tmp_path, name):
     found = data.read_dataset(tmp_path / "data.parquet", target="y")
     assert found.record_ids == ("ann", "bob", "cid")
     assert found.feature_names == ("x",)
-    assert read_again(found.source).record_ids == found.record_ids
+    assert found.source.read_again().record_ids == found.record_ids
 
 
 def test_an_index_that_names_nobody_is_no_feature(tmp_path):

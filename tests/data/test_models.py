@@ -87,7 +87,7 @@ def test_other_shapes_are_refused_with_the_reason(tmp_path, arrays, words):
 
 def test_pickles_are_never_read(tmp_path):
     (tmp_path / "net.pkl").write_bytes(pickle.dumps([1, 2]))
-    with pytest.raises(InputError, match="reading a pickle can run any program"):
+    with pytest.raises(InputError, match="no pickle"):
         read_network(tmp_path / "net.pkl")
     np.savez(tmp_path / "net.npz", w=np.array([object()]), b=B, v=V)
     with pytest.raises(InputError, match=r"not an .npz archive of numbers"):
@@ -107,7 +107,7 @@ def test_files_that_are_something_else(tmp_path, suffix):
 def test_missing_files_and_suffixes(tmp_path):
     with pytest.raises(InputError, match="There is no file"):
         read_network(tmp_path / "net.npz")
-    with pytest.raises(InputError, match=r"end in \.txt"):
+    with pytest.raises(InputError, match="are read from"):
         read_network(tmp_path / "net.txt")
     (tmp_path / "folder.npz").mkdir()
     with pytest.raises(InputError, match="is a folder"):
@@ -118,7 +118,6 @@ def test_missing_files_and_suffixes(tmp_path):
     ("name", "module", "extra"),
     [
         ("net.safetensors", "safetensors", "models"),
-        ("net.pt", "torch", "torch"),
     ],
 )
 def test_a_missing_package_is_one_sentence(tmp_path, monkeypatch, name, module, extra):
@@ -126,21 +125,6 @@ def test_a_missing_package_is_one_sentence(tmp_path, monkeypatch, name, module, 
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError, match=rf"leakscope\[{extra}\]"):
         read_network(tmp_path / name)
-
-
-def test_torch_state_dict(tmp_path):
-    torch = pytest.importorskip("torch")
-    layers = torch.nn.Sequential(
-        torch.nn.Linear(3, 5), torch.nn.ReLU(), torch.nn.Linear(5, 1, bias=False)
-    ).double()
-    torch.save(layers.state_dict(), tmp_path / "net.pt")
-    found = read_network(tmp_path / "net.pt")
-    network = relu.TwoLayerNetwork(found.w, found.b, found.v)
-    x = RNG.standard_normal((4, 3))
-    np.testing.assert_allclose(network(x), layers(torch.tensor(x)).detach().numpy()[:, 0])
-    torch.save(layers, tmp_path / "whole.pt")
-    with pytest.raises(InputError, match="not a torch state_dict"):
-        read_network(tmp_path / "whole.pt")
 
 
 def test_scikit_learn_networks_in_memory():

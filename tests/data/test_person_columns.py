@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,7 @@ import pandas as pd
 import pytest
 from sklearn import datasets
 
-from leakscope import data
 from leakscope.data.person_columns import alikeness, is_person_name, person_columns
-from leakscope.errors import InputError
 
 
 def persons(table: pd.DataFrame) -> tuple[str, ...]:
@@ -131,13 +128,3 @@ def test_alikeness_is_that_of_all_pairs() -> None:
         weights=[a + b for a, b in pairwise(freedom)],
     )
     assert alikeness(codes, others) == pytest.approx(within / between, rel=1e-12)
-
-
-def test_both_ways_out_are_offered_beside_other_complaints(tmp_path: Path) -> None:
-    table = seen_often(np.random.default_rng(0))
-    table["patient"] = [f"P{unit}" for unit in table.pop("place")]
-    table.loc[3, "a"] = np.nan
-    table.to_csv(tmp_path / "visits.csv", index=False)
-    with pytest.raises(InputError, match="With --missing drop --group patient it would") as told:
-        data.read_dataset(tmp_path / "visits.csv", target="kind")
-    assert "--ignore" in str(told.value)

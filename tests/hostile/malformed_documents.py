@@ -318,8 +318,7 @@ def _networks() -> Iterator[Case]:
         files[f"{name}.npz"] = held
     files |= {f"net{suffix}": b"\x80\x04N." for suffix in (".pkl", ".joblib", ".pt", ".h5", "")}
     for name, held in files.items():
-        named = "torch" if name == "net.pt" else name
-        yield Case(f"network: {name}", content(name, held), ("attack", "reconstruct", name), named)
+        yield Case(f"network: {name}", content(name, held), ("attack", "reconstruct", name), name)
     for name in ("w.json", "w.npz", "w.safetensors"):
         arguments = ("attack", "reconstruct", name)
         yield Case(f"network: a pipe called {name}", _pipe(name), arguments, name)

@@ -36,8 +36,8 @@ IN_A_PROCESS = (
 
 # What libraries say to programmers, not to users.
 FOREIGN = re.compile(
-    r"Traceback|allow_pickle|max_header_size|Errno|object at 0x|<class|C error|codec can't|"
-    r"numpy\.(?!savez)|pandas\.|pyarrow|pydantic|site-packages|\w+Error\b|Warning\b|MAX_TEXT"
+    r"Traceback|allow_pickle|max_header_size|Errno|<class|C error|codec can't|"
+    r"numpy\.(?!savez)|pandas\.|pyarrow|pydantic|site-packages|\w+Error\b|Warning\b"
 )
 
 

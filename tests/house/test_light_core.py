@@ -112,7 +112,7 @@ def test_the_usual_way_needs_no_extra(table: Path) -> None:
 
 def files(place: Path) -> None:
     """Files and folders that only a library of an extra can read."""
-    for name in ("t.parquet", "m.skops", "n.safetensors", "n.pt"):
+    for name in ("t.parquet", "m.skops", "n.safetensors"):
         (place / name).write_bytes(b"something that is not empty")
     for name in ("cats", "dogs"):
         (place / "pictures" / name).mkdir(parents=True)
@@ -134,7 +134,6 @@ REFUSED = [
      "distributed"),
     ("attack query table.csv --target y --record 3", "jax"),
     ("attack membership n.safetensors --queries q.csv", "safetensors"),
-    ("attack membership n.pt --queries q.csv", "torch"),
     ("attack membership n.json --queries q.csv --picture found.png", "vl_convert"),
     ("plan network table.csv --target y", "jax"),
     ("verify rbf --network 16 --records 2 --models 4", "jax"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found", bound="ResultDocument")
 
-NETWORK = "The network: .safetensors, .npz or .json (arrays w, b, v), .pt or .pth."
+NETWORK = "The network: .safetensors, .npz or .json (arrays w, b, v)."
 
 TrainingData = Annotated[
     Path | None,

@@ -4,8 +4,8 @@ A column is numbers, booleans or categories; what is none of them, or cannot be 
 a sentence that names the column, the row (counted from 0 in the file) and what to do.
 
 ``60 kg``, ``5%``, ``$5``, ``1,5`` and ``2024-03-01`` are quantities.  Taken for categories, each
-value would be a feature of its own and every record would look exposed; so they are refused, in a
-sentence that says how to write them.
+value would be a feature of its own and every record would look exposed; so many of them are
+refused, in a sentence that says how to write them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +27,10 @@ Kind = Literal["number", "boolean", "category"]
 # they are ids, names or free text.
 MOST_CATEGORIES = 50
 MOST_DISTINCT = 0.75
+
+# So many texts that begin with a number may be categories (40-49, 10th); more are quantities.
+MOST_NUMBERED = 10
+_BEGINS = re.compile(r"\W*\d")
 
 # A column of text in which at least this share are numbers is a column of numbers with mistakes.
 NUMBERS_FROM = 0.5
@@ -104,19 +107,23 @@ def refuse_written_numbers(column: pd.Series[Any], name: str, where: str) -> Non
     """Refuse a column of text that holds quantities or dates, and say how to write them."""
     # Each text once, at its first row: a column may hold one text a million times.
     first = column.dropna().drop_duplicates()
-    texts = [str(value) for value in first]
-    found = written_numbers(texts) if texts else None
-    if found is None:
-        return
-    writing, place = found
-    row = first.index[place]
-    raise InputError(
-        f"{where}: column {name!r} holds {writing.what} ({shown(texts[place])} in row {row}, rows "
-        "count from 0)",
-        where=Where(where, name, row),
-        remedy=f"{writing.remedy}, or leave the column out with --ignore",
-        option=writing.option,
-    )
+    if written_numbers([str(value) for value in first]):
+        row = first.index[0]
+        raise InputError(
+            f"{where}: column {name!r} holds numbers or dates that are written as text, such as "
+            f"{shown(first.iloc[0])} in row {row} (rows count from 0)",
+            where=Where(where, name, row),
+            remedy="write plain numbers (give --decimal , where the comma is the decimal sign, "
+            f"{_AS_DAYS}, put a letter before each if they are names), or leave the column out "
+            "with --ignore",
+            option="ignore",
+        )
+
+
+def written_numbers(texts: Sequence[str]) -> bool:
+    """Whether many texts, most of which begin with a number, are quantities or dates."""
+    begin = sum(_BEGINS.match(text) is not None for text in texts)
+    return len(texts) > MOST_NUMBERED and 2 * begin >= len(texts)
 
 
 def holds_dates(column: pd.Series[Any]) -> bool:
@@ -243,131 +250,3 @@ def refuse_marks(table: pd.DataFrame, names: Sequence[str], where: str) -> None:
             "category of its own",
             option="na_values",
         )
-
-
-_PLAIN = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
-_MONEY = r"[$€£¥₹₽₩]|USD|EUR|GBP|CHF|JPY|CNY|INR"
-_CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:\s?[AaPp]\.?[Mm]\.?)?"
-_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
-_DATE = (
-    r"\d{4}-\d{1,2}(?:-\d{1,2})?|\d{4}[/.]\d{1,2}[/.]\d{1,2}|\d{1,2}([/.-])\d{1,2}\1\d{2}(?:\d{2})?"
-    rf"|\d{{1,2}}[ -]{_MONTH}[ -]\d{{2,4}}|{_MONTH} \d{{1,2}},? \d{{4}}|\d{{4}}-?W\d{{2}}(?:-\d)?"
-)
-
-# Of a column's texts that are written in one of these ways, at least this share makes the column
-# one of quantities.
-SHARE = 0.5
-
-# Numbers before one unit are quantities from this many different ones on: 2WD and 4WD are not.
-LEAST_AMOUNTS = 3
-
-
-@dataclass(frozen=True)
-class Writing:
-    """A way to write quantities, and what to do about it."""
-
-    pattern: re.Pattern[str]
-    what: str
-    remedy: str
-    option: str = "ignore"
-
-
-def _writing(pattern: str, what: str, remedy: str, option: str = "ignore") -> Writing:
-    return Writing(re.compile(pattern, re.IGNORECASE), what, remedy, option)
-
-
-WRITINGS: tuple[Writing, ...] = (
-    _writing(
-        rf"(?:{_DATE})(?:[T ]{_CLOCK}(?:Z|\s?[+-]\d{{2}}:?\d{{2}})?)?|{_CLOCK}",
-        "dates or times",
-        _AS_DAYS,
-    ),
-    _writing(
-        r"[+-]?\d{1,3}(?:[ '’_\u00a0\u202f]\d{3})+(?:[.,]\d+)?|[+-]?\d+(?:_\d+)+",
-        "numbers with signs between the thousands",
-        "write 1000, not 1_000 or 1 000",
-    ),
-    _writing(
-        r"[+-]?(?:\d+,\d+|,\d+|\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d{1,3}(?:,\d{3})+(?:\.\d+)?)",
-        "numbers with commas",
-        "give --decimal , if the comma is the decimal sign, or write a point and nothing between "
-        "the thousands",
-        "decimal",
-    ),
-    _writing(rf"{_PLAIN}\s*[%‰]", "percentages", "write the numbers without the sign"),
-    _writing(
-        rf"[+-]?(?:{_MONEY})\s*{_PLAIN}[kKmM]?|{_PLAIN}[kKmM]?\s*(?:{_MONEY})",
-        "amounts of money",
-        "write the numbers without the currency",
-    ),
-    _writing(r"[+-]?0[xX][0-9a-fA-F]+|[+-]?0[bB][01]+|[+-]?0[oO][0-7]+",
-             "numbers in another base", "write them in decimal digits"),
-    _writing(rf"[<>≤≥]=?\s*{_PLAIN}|{_PLAIN}\s*\+", "bounds such as <5",
-             "write a number for each, such as the bound itself"),
-    _writing(r"\(\d+(?:\.\d+)?\)", "numbers in brackets", "write -5, not (5)"),
-)  # fmt: skip
-
-# A letter alone is a unit where it is a common one, and never an ordinal's ending.
-_WITH_UNIT = re.compile(
-    rf"({_PLAIN})\s*(?!(?:st|nd|rd|th)$)([^\W\d_][\w/^²³·.-]{{1,11}}|[gmlhsdwy])", re.IGNORECASE
-)
-
-
-def written_numbers(texts: Sequence[str]) -> tuple[Writing, int] | None:
-    """How the texts are written, and where the first stands; None where they are words."""
-    stripped = [text.strip() for text in texts]
-    plain = [re.fullmatch(_PLAIN, text) is not None for text in stripped]
-    for writing in WRITINGS:
-        found = [writing.pattern.fullmatch(text) is not None for text in stripped]
-        # Plain numbers among them are counted too.
-        count = sum(hit or bare for hit, bare in zip(found, plain, strict=True))
-        if any(found) and count >= SHARE * len(texts):
-            return writing, found.index(True)
-    return _with_unit(stripped)
-
-
-_POINT = re.compile(r"[+-]?\d*\.\d+")
-_COMMA = re.compile(r"[+-]?(?:\d+(?:,\d+)?|,\d+)")
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
-
-
-def with_decimal_commas(table: pd.DataFrame) -> pd.DataFrame | None:
-    """The table as ``--decimal ,`` reads it; None where numbers have points too.
-
-    A column whose commas may all stand between thousands (1,234) stays as it is.
-    """
-    found = {}
-    for name, column in table.items():
-        if pd.api.types.is_float_dtype(column) and (column.dropna() % 1 != 0).any():
-            return None
-        texts = [value.strip() for value in column.dropna() if isinstance(value, str)]
-        if any(_POINT.fullmatch(text) for text in texts):
-            return None
-        if len(texts) < column.notna().sum() or not all(_COMMA.fullmatch(text) for text in texts):
-            continue
-        written = [text for text in texts if "," in text]
-        if written and not all(_THOUSANDS.fullmatch(text) for text in written):
-            found[name] = pd.to_numeric(column.str.strip().str.replace(",", "."))
-    if not found:
-        return None
-    read = table.copy()
-    for name, values in found.items():
-        read[name] = values
-    return read
-
-
-def _with_unit(texts: list[str]) -> tuple[Writing, int] | None:
-    """Numbers before one and the same unit."""
-    matches = [_WITH_UNIT.fullmatch(text) for text in texts]
-    units = [match[2].lower() for match in matches if match is not None]
-    if not units:
-        return None
-    unit = max(set(units), key=units.count)
-    amounts = {m[1] for m in matches if m is not None and m[2].lower() == unit}
-    if units.count(unit) < SHARE * len(texts) or len(amounts) < LEAST_AMOUNTS:
-        return None
-    first = next(i for i, m in enumerate(matches) if m is not None and m[2].lower() == unit)
-    told = matches[first]
-    assert told is not None
-    remedy = "write the numbers alone (or, if they are names, a letter before each)"
-    return Writing(_WITH_UNIT, f"numbers with the unit {told[2]}", remedy), first

@@ -333,33 +333,20 @@ def _strata(dataset: Dataset) -> NDArray[np.intp]:
 def _drawn(
     strata: NDArray[np.intp], count: int, seed: int, kept: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    """Units, by strata in proportion; what is left over goes to the largest remainders.
+    """Units, by strata in proportion: evenly spaced ones of a random order within each stratum.
 
-    No stratum is left out while there are at least as many units to draw as strata, and none of
-    the units ``kept``.
+    A stratum without one gets its own while there is room, and the units ``kept`` are among them.
     """
-    sizes = np.bincount(strata)
-    exact = sizes * count / len(strata)
-    shares = np.floor(exact).astype(np.intp)
-    if count >= np.count_nonzero(sizes):
-        shares = np.maximum(shares, sizes > 0)
-    least = np.bincount(strata[kept], minlength=len(sizes))
-    shares = np.maximum(shares, least)
-    while shares.sum() != count:
-        step = 1 if shares.sum() < count else -1
-        room = (shares < sizes) if step > 0 else (shares > np.maximum(least, 1))
-        if not room.any():
-            # as many strata as units to draw: those without a unit to keep give way
-            room = shares > least
-        gap = np.where(room, step * (exact - shares), -np.inf)
-        shares[int(np.argmax(gap))] += step
-    generator = as_key(seed).generator()
-    others = np.setdiff1d(np.arange(len(strata)), kept)
-    found = [
-        generator.choice(others[strata[others] == value], size=int(share), replace=False)
-        for value, share in enumerate(shares - least)
-    ]
-    return np.sort(np.concatenate([kept, *found]))
+    order = as_key(seed).generator().permutation(len(strata))
+    # in the order of strata, every so many-th unit, from the middle of the first share on
+    ranked = order[np.argsort(strata[order], kind="stable")]
+    places = (np.arange(count) + 0.5) * len(strata) / count
+    spaced = ranked[places.astype(np.intp)]
+    missed = ranked[np.unique(strata[ranked], return_index=True)[1]]
+    missed = missed[~np.isin(strata[missed], strata[spaced])]
+    needed = np.union1d(kept, missed) if len(kept) + len(missed) <= count else kept
+    rest = as_key(seed).child(1).generator().permutation(np.setdiff1d(spaced, needed))
+    return np.sort(np.concatenate([needed, rest[: count - len(needed)]]))
 
 
 def _taken(dataset: Dataset, rows: NDArray[np.intp], step: str, count: int, seed: int) -> Dataset:

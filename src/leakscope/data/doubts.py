@@ -31,11 +31,6 @@ LARGEST_CLASS = 1000
 # A count of few records may well be a measurement.
 LEAST_COUNTED = 20
 
-# Words for a value that is not known; they may be a category all the same.
-NOT_KNOWN = frozenset(
-    ("unknown", "missing", "not known", "not available", "not stated", "unk", "undefined", "nil")
-)
-
 # Of the features, this many numbers are compared with the target at once.
 BLOCK = 2**24
 
@@ -73,7 +68,6 @@ def doubts(dataset: Dataset) -> tuple[str, ...]:
         *_counts(dataset),
         _classes(dataset),
         _numbered_classes(dataset),
-        _not_known(dataset),
     ]
     return tuple(sentence for sentence in found if sentence is not None)
 
@@ -114,21 +108,6 @@ def _sample(dataset: Dataset) -> str | None:
         f"a sample of {len(dataset.record_ids)} of {dataset.sampled_from} records was taken: the "
         "numbers are for a model trained on the sample alone, and more records usually hide each "
         "other better."
-    )
-
-
-def _not_known(dataset: Dataset) -> str | None:
-    """Categories whose name says that a value is not known."""
-    names = (dataset.feature_names[place] for place in dataset.indicators)
-    parts = (name.rpartition("=") for name in names)
-    found = [(part[0], part[2]) for part in parts if part[2].strip().lower() in NOT_KNOWN]
-    if not found:
-        return None
-    column, value = found[0]
-    more = f" (and {len(found) - 1} more such)" if len(found) > 1 else ""
-    return (
-        f"{value!r} in column {column!r} is taken as a category of its own{more}; if it means that "
-        f"the value is not known, give --na-values {value!r} and --missing."
     )
 
 
@@ -251,20 +230,13 @@ def _numbered_classes(dataset: Dataset) -> str | None:
     """Several numbers that are taken as classes, and nobody said that they are."""
     if dataset.task_said or dataset.task != "classification":
         return None
-    kinds = sorted({str(label) for label in dataset.target.tolist()}, key=lambda k: (len(k), k))
-    try:
-        _ = [float(kind) for kind in kinds]
-    except ValueError:
+    kinds = {str(label) for label in dataset.target.tolist()}
+    if len(kinds) <= 2 or not all(kind.replace(".", "", 1).isdigit() for kind in kinds):
         return None
-    if len(kinds) <= 2:
-        return None
-    told = ", ".join(kinds[:MOST_CLASSES]) + (" and more" if len(kinds) > MOST_CLASSES else "")
     return (
-        f"the target {dataset.target_name!r} holds the numbers {told}, and is taken as "
-        f"{len(kinds)} classes, because the model predicts classes; if it is a quantity, give "
-        "--task regression and a model that predicts numbers; for a yes-or-no question, such as "
-        f"whether it is above {kinds[0]}, make a column with the answers; if these are the "
-        "classes, give --task classification."
+        f"the target {dataset.target_name!r} holds numbers, and is taken as {len(kinds)} classes, "
+        "because the model predicts classes; if it is a quantity, give --task regression and a "
+        "model that predicts numbers; if these are the classes, give --task classification."
     )
 
 

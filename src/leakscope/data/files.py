@@ -243,36 +243,12 @@ def read_json(path: Path) -> Any:
 # the first line, cut to this length, with nothing in it that a terminal would obey.
 LONGEST = 160
 
-# What a library says, and what is said instead.
-_SAID: tuple[tuple[str, str], ...] = (
-    ("Header info length", "its header is far too long"),
-    ("malformed node or string", "its header is not made of plain values"),
-    ("magic string is not correct", "it does not begin as one does"),
-    ("EOF: reading magic string", "it is empty, or was cut"),
-    ("inhomogeneous shape", "its rows have different lengths"),
-    ("Error parsing message with type", "its bytes are no protocol buffer"),
-    ("Decompressed data too large", "it holds a text that unpacks to far too much"),
-    ("Unexpected UTF-8 BOM", "it begins with a byte-order mark"),
-    ("not a zip file", "it is no zip archive, or was cut"),
-    ("pickle", "it holds something else; pickled objects are refused"),
-    ("maximum recursion depth", "it is nested too deeply"),
-    ("recursion limit exceeded", "it is nested too deeply"),
-    ("too many nested", "it is nested too deeply"),
-    ("integer string conversion", "it holds an integer of thousands of digits"),
-    ("is encrypted", "it is encrypted"),
-    ("password required", "it is encrypted"),
-    ("compression method is not supported", "it is packed in a way that cannot be read"),
-    ("compressed patched data", "it is packed in a way that cannot be read"),
-    ("strong encryption", "it is encrypted"),
-    ("EOF in multi-line statement", "its header is not closed"),
-    ("No columns to parse", "it is empty"),
-    ("cannot identify image file", "it is no PNG or JPEG picture"),
-    ("could be decompression bomb", "it claims far too many pixels"),
-)
-# What stands before the matter itself.
-_BEFORE = re.compile(
-    r"^(Error tokenizing data\. )?(C error: )?(Error while deserializing header: )?"
-)
+# What a library says with advice that nobody should take, or over and over, and what we say.
+_SAID = {
+    "pickle": "it holds something else; pickled objects are refused",
+    "recursion": "it is nested too deeply",
+    "nested": "it is nested too deeply",
+}
 
 
 def reason(error: BaseException) -> str:
@@ -287,12 +263,11 @@ def reason(error: BaseException) -> str:
         return f"it is not {error.encoding.upper()} text: byte {error.start} cannot be read"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror[:1].lower() + error.strerror[1:]
-    text = str(error)
-    for theirs, ours in _SAID:
-        if theirs in text:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    for theirs, ours in _SAID.items():
+        if theirs in str(error):
             return ours
-    lines = text.strip().splitlines() or [type(error).__name__]
-    words = printable(_BEFORE.sub("", lines[0]))
+    words = printable(lines[0].rpartition("C error: ")[2])
     return (words if len(words) <= LONGEST else f"{words[:LONGEST]}…").rstrip(". ")
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.data.arrays import read_arrays
-from leakscope.data.files import read_json, reason, require_file, told_as, write_file
+from leakscope.data.files import read_json, require_file, told_as, write_file
 from leakscope.errors import InputError, required
 
 
@@ -165,9 +165,6 @@ def write_model(estimator: Any, path: str | Path) -> Path:
     return path
 
 
-_PICKLES = (".pkl", ".pickle", ".joblib", ".sav")
-
-
 @dataclass(frozen=True, eq=False)
 class NetworkArrays:
     """The parts of f(x) = sum over j of v_j relu(w_j . x + b_j), as a file holds them.
@@ -183,19 +180,14 @@ class NetworkArrays:
 
 
 def read_network(path: str | Path) -> NetworkArrays:
-    """Read .safetensors, .npz or .json (arrays w, b, v), or a state_dict (.pt, .pth)."""
+    """Read .safetensors, .npz or .json: arrays w, b and v, or the layers of a state_dict."""
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix in _PICKLES:
-        raise InputError(
-            f"{path}: reading a pickle can run any program, so leakscope reads none; save the "
-            "arrays w, b and v with numpy.savez instead."
-        )
     reader = READERS.get(suffix)
     if reader is None:
         raise InputError(
-            f"{path}: networks are read from {', '.join(READERS)} files, not from those that end "
-            f"in {suffix or 'nothing'}."
+            f"{path}: networks are read from {' and '.join(READERS)} files (safetensors.torch."
+            "save_file, numpy.savez); leakscope reads no pickle, which can run any program."
         )
     require_file(path)
     with told_as(f"{path} cannot be read"):
@@ -213,13 +205,9 @@ def read_network(path: str | Path) -> NetworkArrays:
 def _read_json(path: Path) -> NetworkArrays:
     content = read_json(path)
     if not isinstance(content, dict):
-        raise InputError(f"{path} is not a JSON object of arrays of numbers: it holds no object.")
-    try:
+        raise InputError(f"{path} is not a JSON object of arrays of numbers.")
+    with told_as(f"{path} is not a JSON object of arrays of numbers"):
         arrays = {str(name): np.asarray(value) for name, value in content.items()}
-    except (ValueError, OverflowError, RecursionError) as error:
-        raise InputError(
-            f"{path} is not a JSON object of arrays of numbers ({reason(error)})."
-        ) from error
     return _from_names(path, arrays)
 
 
@@ -232,26 +220,10 @@ def _safetensors(path: Path) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _read_state_dict(path: Path) -> NetworkArrays:
-    torch = required("torch", "Reading a torch state_dict")
-    with told_as(f"{path} is not a torch state_dict of plain tensors"):
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    if not isinstance(state, Mapping):
-        raise InputError(f"{path} holds a {type(state).__name__}, not a state_dict.")
-    arrays = {}
-    for name, value in state.items():
-        if not isinstance(value, torch.Tensor):
-            raise InputError(f"{path}: {name} is a {type(value).__name__}, not a tensor.")
-        arrays[str(name)] = value.detach().to(torch.float64).numpy()
-    return _from_names(path, arrays)
-
-
 READERS: dict[str, Callable[[Path], NetworkArrays]] = {
     ".safetensors": lambda path: _from_names(path, _safetensors(path)),
     ".npz": lambda path: _from_names(path, read_arrays(path)),
     ".json": _read_json,
-    ".pt": _read_state_dict,
-    ".pth": _read_state_dict,
 }
 
 

@@ -19,7 +19,6 @@ from leakscope.data.columns import (
     MOST_CATEGORIES,
     PERSON_REMEDY,
     holds_dates,
-    written_numbers,
 )
 from leakscope.data.datasets import Dataset
 from leakscope.errors import InputError, Where
@@ -49,6 +48,11 @@ _WORD = (
 )
 _ID = "id|uid|uuid|no|nr|num|number|key|code|ref"
 _NAMED = re.compile(rf"(?:.*[^a-z])?(?:{_WORD})[^a-z]*(?P<id>(?:{_ID})[^a-z]*)?|id|pid|mrn|ssn")
+# Fractions, numbers with a sign or a unit apart, and dates: measurements, not names.
+_MEASURED = re.compile(
+    r"[^\w]*\d+[.,]\d.*|\W+\d+|\d+(?:\s+[^\W\d].{0,10}|\W+)|\d{1,2}:\d{2}\b.*"
+    r"|\d{1,4}[-/. ](?:\d{1,2}|[A-Za-z]{3,9})[-/. ]\d{1,4}\b.*"
+)
 _INSIDE_NAME = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -133,9 +137,12 @@ def _is_labels(column: pd.Series[Any]) -> bool:
 
 
 def _is_quantity(column: pd.Series[Any], text: bool) -> bool:
-    """Numbers with fractions, or text in which quantities or dates are written."""
+    """Numbers with fractions, or text in which amounts or dates are written."""
     if text:
-        return written_numbers([str(value) for value in column.dropna().unique()]) is not None
+        texts = [str(value) for value in column.dropna().unique()]
+        return 2 * sum(_MEASURED.fullmatch(each.strip()) is not None for each in texts) >= len(
+            texts
+        )
     if pd.api.types.is_integer_dtype(column):
         return False
     numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)

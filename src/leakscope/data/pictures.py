@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 import math
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.data.datasets import Dataset
 from leakscope.data.files import require_text_name, told_as
@@ -101,86 +101,45 @@ COLOUR_MODES = ("P", "PA", "RGB", "RGBA", "CMYK", "YCbCr")
 MOST_PIXELS = 10_000_000
 
 
-@dataclass(frozen=True)
-class EncodedPicture:
-    """A picture that has not been opened: how a sentence calls it, and its file or its bytes."""
+def decode_pictures(files: Sequence[Path], where: str) -> tuple[FloatArray, tuple[int, ...]]:
+    """Pictures as (n, d) numbers 0 to 255, row by row, once their headers have been looked at.
 
-    name: str
-    source: Path | bytes
-
-
-@dataclass(frozen=True)
-class DecodedPictures:
-    """Pictures as (n, d) numbers 0 to 255, row by row; red, green and blue within a pixel.
-
-    ``shape`` is height and width, and 3 where any picture has colour.
+    The shape is height and width, and 3 where any picture has colour.
     """
-
-    pixels: NDArray[np.float64]
-    shape: tuple[int, ...]
-
-    def in_words(self) -> str:
-        """``9 x 8 pixels, grey``: width by height, and what a pixel is."""
-        colour = "red, green and blue" if len(self.shape) == 3 else "grey"
-        return f"{self.shape[1]} x {self.shape[0]} pixels, {colour}"
-
-
-def decode_pictures(pictures: Sequence[EncodedPicture], where: str) -> DecodedPictures:
-    """Decode them all, once their headers have been looked at."""
-    width, height, colour = _checked(pictures)
-    channels = 3 if colour else 1
+    sizes, modes = set(), set()
+    for file in files:
+        with _opened(file) as picture:
+            if picture.mode not in (*GREY_MODES, *COLOUR_MODES):
+                raise InputError(f"{file} is not a picture of 8-bit grey or colour.")
+            sizes.add(picture.size)
+            modes.add(picture.mode)
+            if len(sizes) > 1 or picture.width * picture.height > MOST_PIXELS:
+                raise InputError(
+                    f"{file} has {picture.width} x {picture.height} pixels; all pictures must have "
+                    f"one size, of {MOST_PIXELS} pixels at most."
+                )
+    (width, height), colour = sizes.pop(), not modes <= set(GREY_MODES)
+    shape = (height, width, 3) if colour else (height, width)
     require_memory(
-        2 * 8 * len(pictures) * width * height * channels,
-        f"the pixels of {len(pictures)} pictures in {where}",
+        2 * 8 * len(files) * math.prod(shape),
+        f"the pixels of {len(files)} pictures in {where}",
         "use fewer or smaller pictures",
     )
-    pixels = np.empty((len(pictures), width * height * channels))
-    for row, picture in enumerate(pictures):
-        pixels[row] = _pixels(picture, colour)
-    return DecodedPictures(pixels, (height, width, 3) if colour else (height, width))
+    pixels = np.empty((len(files), math.prod(shape)))
+    for row, file in enumerate(files):
+        with _opened(file) as picture, told_as(f"{file} cannot be read as a picture"):
+            pixels[row] = np.asarray(picture.convert("RGB" if colour else "L")).ravel()
+    return pixels, shape
 
 
-def _checked(pictures: Sequence[EncodedPicture]) -> tuple[int, int, bool]:
-    """The size that all pictures have, and whether any has colour, from their headers alone."""
-    size: tuple[int, int] | None = None
-    colour = False
-    for one in pictures:
-        with _opened(one) as picture:
-            if picture.mode not in (*GREY_MODES, *COLOUR_MODES):
-                raise InputError(f"{one.name} is not a picture of 8-bit grey or colour.")
-            if picture.width * picture.height > MOST_PIXELS:
-                raise InputError(
-                    f"{one.name} has {picture.width} x {picture.height} pixels, more than "
-                    f"{MOST_PIXELS}; make the pictures smaller."
-                )
-            if size is not None and picture.size != size:
-                raise InputError(
-                    f"{one.name} has {picture.width} x {picture.height} pixels, but "
-                    f"{pictures[0].name} has {size[0]} x {size[1]}; all pictures must have one "
-                    "size."
-                )
-            size = picture.size
-            colour = colour or picture.mode in COLOUR_MODES
-    assert size is not None
-    return *size, colour
-
-
-def _pixels(one: EncodedPicture, colour: bool) -> NDArray[np.float64]:
-    with _opened(one) as picture, told_as(f"{one.name} cannot be read as a picture"):
-        pixels = np.asarray(picture.convert("RGB" if colour else "L"), dtype=np.float64)
-    return pixels.ravel()
-
-
-def _opened(one: EncodedPicture) -> Any:
+def _opened(file: Path) -> Any:
     required("PIL", "Reading pictures")
     from PIL import Image
 
-    with told_as(f"{one.name} cannot be read as a picture"):
-        source = io.BytesIO(one.source) if isinstance(one.source, bytes) else one.source
-        with warnings.catch_warnings():
-            # Pillow warns of many pixels; ours is the stricter limit, and a sentence.
-            warnings.simplefilter("ignore")
-            return Image.open(source, formats=("PNG", "JPEG"))
+    with told_as(f"{file} cannot be read as a picture"), warnings.catch_warnings():
+        # Pillow warns of many pixels; ours is the stricter limit, and a sentence.
+        warnings.simplefilter("ignore")
+        return Image.open(file, formats=("PNG", "JPEG"))
 
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
@@ -188,7 +147,9 @@ SUFFIXES = (".png", ".jpg", ".jpeg")
 
 def open_image_folder(folder: Path) -> Dataset:
     """All of ``FOLDER/class/picture.png``; the subfolder's name is the class, the path the id."""
-    files = list(_pictures(folder))
+    files = sorted(
+        file for file in folder.glob("*/*") if file.is_file() and file.suffix.lower() in SUFFIXES
+    )
     if not files:
         raise InputError(
             f"{folder} is a folder without pictures; it must hold one subfolder per class, with "
@@ -196,27 +157,21 @@ def open_image_folder(folder: Path) -> Dataset:
         )
     for file in files:
         require_text_name(file)
-    found = decode_pictures([EncodedPicture(str(file), file) for file in files], str(folder))
+    pixels, shape = decode_pictures(files, str(folder))
+    colour = "red, green and blue" if len(shape) == 3 else "grey"
     return Dataset(
         name=folder.resolve().name,
-        features=found.pixels,
+        features=pixels,
         target=np.array([file.parent.name for file in files]),
         record_ids=tuple(file.relative_to(folder).as_posix() for file in files),
-        feature_names=tuple(f"pixel{position}" for position in range(found.pixels.shape[1])),
+        feature_names=tuple(f"pixel{position}" for position in range(pixels.shape[1])),
         target_name="class",
         task="classification",
         steps=(
-            f"read {len(files)} pictures of {found.in_words()}, from {folder.resolve().name} "
-            "(Pillow)",
+            f"read {len(files)} pictures of {shape[1]} x {shape[0]} pixels, {colour}, from "
+            f"{folder.resolve().name} (Pillow)",
             "target: the subfolder's name",
             "record_id: the picture's path in the folder",
         ),
-        picture=found.shape,
+        picture=shape,
     )
-
-
-def _pictures(folder: Path) -> Iterator[Path]:
-    for place in sorted(entry for entry in folder.iterdir() if entry.is_dir()):
-        yield from sorted(
-            file for file in place.iterdir() if file.is_file() and file.suffix.lower() in SUFFIXES
-        )

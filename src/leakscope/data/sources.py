@@ -308,22 +308,7 @@ def _example(name: str, by: Sequence[str]) -> Dataset:
     )
 
 
-def read_dataset(
-    path: str | Path,
-    *,
-    target: str | None = None,
-    id_column: str | None = None,
-    task: Task | None = None,
-    missing: Missing = DATA_DEFAULTS.missing,
-    ignore: Sequence[str] = (),
-    group_column: str | None = None,
-    by: str | Sequence[str] = (),
-    header: bool = DATA_DEFAULTS.header,
-    na_values: Sequence[str] = DATA_DEFAULTS.na_values,
-    decimal: Decimal = DATA_DEFAULTS.decimal,
-    sample: int | None = DATA_DEFAULTS.sample,
-    sample_seed: int = DATA_DEFAULTS.sample_seed,
-) -> Dataset:
+def read_dataset(path: str | Path, **options: Any) -> Dataset:
     """Read a file or a folder; the options are those of :class:`leakscope.data.Source`.
 
     Examples
@@ -337,21 +322,10 @@ def read_dataset(
     >>> people.record_ids, people.feature_names, people.target.tolist()
     (('ann', 'bob'), ('age', 'height'), [65.0, 80.0])
     """
-    return Source(
-        file=str(path),
-        target=target,
-        id_column=id_column,
-        task=task,
-        missing=missing,
-        ignore=tuple(ignore),
-        group_column=group_column,
-        by=(by,) if isinstance(by, str) else tuple(by),
-        header=header,
-        na_values=tuple(na_values),
-        decimal=decimal,
-        sample=sample,
-        sample_seed=sample_seed,
-    ).read()
+    for name in ("ignore", "na_values", "by"):
+        given = options.get(name, ())
+        options[name] = (given,) if isinstance(given, str) else tuple(given)
+    return Source(file=str(path), **options).read()
 
 
 def read_example(
@@ -375,19 +349,6 @@ def read_example(
     """
     by = (by,) if isinstance(by, str) else tuple(by)
     return Source(example=name, by=by, sample=sample, sample_seed=sample_seed).read()
-
-
-def read_again(source: Source, file: str | Path | None = None) -> Dataset:
-    """The dataset that a source names, from another file where one is given; the same, or refused.
-
-    Examples
-    --------
-    >>> from leakscope import data
-    >>> wine = data.read_example("wine")
-    >>> data.sources.read_again(wine.source).name
-    'wine'
-    """
-    return source.read_again(file)
 
 
 def _rows_left(table: pd.DataFrame, source: Source, ids: Sequence[RecordId]) -> list[int]:

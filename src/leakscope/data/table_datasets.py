@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,13 +14,11 @@ from numpy.typing import NDArray
 from leakscope.data.columns import (
     column_name,
     listed,
-    marks_in,
     numbers,
     refuse_marks,
     refuse_written_numbers,
     require_present,
     shown,
-    with_decimal_commas,
     written_numbers,
 )
 from leakscope.data.datasets import (
@@ -167,12 +164,8 @@ def usual_task(target: pd.Series[Any]) -> Task:
     if not 2 <= len(kinds) <= MOST_CLASSES or not all(isinstance(kind, str) for kind in kinds):
         return "regression"
     no_number = pd.to_numeric(pd.Series(kinds), errors="coerce").isna().all()
-    names = no_number and written_numbers([str(kind) for kind in kinds]) is None
+    names = no_number and not written_numbers(kinds.tolist())
     return "classification" if names and 2 * len(kinds) <= len(target) else "regression"
-
-
-# So many complaints of a table are told at once.
-MOST_COMPLAINTS = 30
 
 
 @dataclass(frozen=True)
@@ -204,82 +197,7 @@ class OpenTable:
     na_values: tuple[str, ...] = ()
 
     def dataset(self) -> Dataset:
-        """The dataset: records without empty values, encoded features, a target, ids.
-
-        Where something is wrong with it, all that is wrong is said at once.
-        """
-        try:
-            return self._dataset()
-        except InputError as error:
-            found, options = self._complaints(error)
-            if len(found) == 1:
-                raise
-        told = " ".join(f"({number}) {one}" for number, one in enumerate(found, start=1))
-        if options is not None:
-            told += f" With {' '.join(options)} it would be read."
-        raise InputError(f"{self.where} cannot be read as it is, for {len(found)} reasons: {told}")
-
-    def _complaints(self, first: InputError) -> tuple[list[str], list[str] | None]:
-        """All that is wrong, and the options with which it is read; None where some lack one.
-
-        Each complaint is met as its sentence says, until the table is read or that cannot be.
-        """
-        found, options, table, error = list[str](), list[str](), self, first
-        while len(found) < MOST_COMPLAINTS:
-            found.append(str(error).removeprefix(f"{self.where}: "))
-            met = table._met(error)
-            if met is None:
-                return found, None
-            table, told = met
-            options += told
-            try:
-                table._dataset()
-            except InputError as another:
-                error = another
-            else:
-                return found, options
-        return found, None
-
-    def _met(self, error: InputError) -> tuple[OpenTable, list[str]] | None:
-        """The table as it is read with the option that the complaint names, and that option."""
-        column = None if error.where is None else error.where.column
-        if error.option == "na_values":
-            names = [*self.roles.features([str(c) for c in self.table.columns]), self.roles.target]
-            marks = sorted({mark for name in names for mark in marks_in(self.table[name])})
-            read = replace(
-                self,
-                table=emptied(self.table, marks),
-                na_values=(*self.na_values, *marks),
-                written={
-                    name: own.where(~own.astype(str).str.strip().isin(marks))
-                    for name, own in self.written.items()
-                },
-            )
-            return read, [f"--na-values {shlex.quote(mark)}" for mark in marks]
-        if error.option == "missing" and self.missing != "drop":
-            return replace(self, missing="drop"), ["--missing drop"]
-        if error.option == "task" and self.task != "classification":
-            return replace(self, task="classification"), ["--task classification"]
-        own = self.roles.id
-        if error.option == "id_column" and own is not None and self.roles.group is None:
-            people = replace(self.roles, id=None, group=own)
-            return replace(self, roles=people), [f"--group {shlex.quote(own)} (in place of --id)"]
-        features = self.roles.features([str(name) for name in self.table.columns])
-        if error.option == "decimal" and column in features:
-            commas = with_decimal_commas(self.table)
-            if commas is not None and pd.api.types.is_numeric_dtype(commas[column]):
-                return replace(self, table=commas), ["--decimal ,"]
-        if error.option == "group_column" and self.roles.group is None and column in features:
-            people = replace(self.roles, group=column)
-            return replace(self, roles=people), [f"--group {shlex.quote(str(column))}"]
-        if error.option in ("ignore", "decimal", "group_column") and column in features:
-            ignored = replace(self.roles, ignored=(*self.roles.ignored, column))
-            if not ignored.features([str(name) for name in self.table.columns]):
-                return None
-            return replace(self, roles=ignored), [f"--ignore {shlex.quote(column)}"]
-        return None
-
-    def _dataset(self) -> Dataset:
+        """The dataset: records without empty values, encoded features, a target, ids."""
         where, roles, picture = self.where, self.roles, self.picture
         names = roles.features([str(column) for column in self.table.columns])
         read = f"read {len(self.table)} records of {len(names)} features from {self.read_from}"

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from leakscope._numerics.memory import require_memory
 from leakscope.data.arrays import read_array, read_arrays
-from leakscope.data.columns import listed, shown
+from leakscope.data.columns import listed
 from leakscope.data.files import REMEDY, is_folder, reason, require_file
 from leakscope.data.parquet import read_parquet, require_distinct
 from leakscope.data.pictures import array_picture
-from leakscope.errors import InputError, Where, required
+from leakscope.errors import InputError, required
 from leakscope.settings.data import DATA_DEFAULTS, Decimal
 
 # Names under which an .npz archive may hold its parts.
@@ -209,8 +209,6 @@ def read_delimited(path: Path, layout: Layout) -> pd.DataFrame:
         raise InputError(f"{path} is not a table ({reason(error)}).") from error
     if layout.header:
         _require_no_record(table, path)
-    if layout.decimal == ",":
-        _require_no_points(table, path)
     return table
 
 
@@ -307,24 +305,6 @@ def _require_no_record(table: pd.DataFrame, path: Path) -> None:
         "put a line with names before it.",
         option="header",
     )
-
-
-def _require_no_points(table: pd.DataFrame, path: Path) -> None:
-    """Refuse numbers with points where commas are the decimal sign: 1.234 may be a thousand."""
-    for name in table.columns:
-        column = table[name]
-        if pd.api.types.is_numeric_dtype(column):
-            continue
-        present = column.dropna().astype(str)
-        pointed = present.str.fullmatch(r"\s*[+-]?\d+\.\d+\s*").to_numpy(dtype=bool)
-        if len(pointed) and pointed.mean() >= 0.5:
-            row = present.index[int(np.argmax(pointed))]
-            raise InputError(
-                f"{path}: column {str(name)!r} holds {shown(column[row])} in row {row} (rows count "
-                "from 0), with a point, though --decimal is a comma; write all numbers in one way.",
-                where=Where(str(path), str(name), row),
-                option="decimal",
-            )
 
 
 def _is_number(text: str) -> bool:

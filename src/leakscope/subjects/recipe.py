@@ -8,7 +8,7 @@ from pathlib import Path
 
 from leakscope.data.datasets import Dataset
 from leakscope.data.files import reason
-from leakscope.data.sources import Source, read_again
+from leakscope.data.sources import Source
 from leakscope.errors import InputError
 from leakscope.results.document import DatasetEntry
 
@@ -34,4 +34,4 @@ def data_again(entry: DatasetEntry, data: str | Path | Dataset | None = None) ->
         return data
     if source is None:
         raise InputError("the audit was of arrays in memory, and its result has no data to read.")
-    return read_again(Source(**source.model_dump()), data)
+    return Source(**source.model_dump()).read_again(data)
