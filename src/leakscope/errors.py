@@ -5,14 +5,12 @@ A library that this installation was made without is such an error too (:func:`r
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-__all__ = ["InputError", "Where", "in_python", "required", "told_in_python"]
+__all__ = ["InputError", "Where", "required"]
 
 
 @dataclass(frozen=True)
@@ -22,33 +20,6 @@ class Where:
     file: str | None = None
     column: str | None = None
     row: int | None = None
-
-
-# What a parameter of Python is called where its option is not called the same.
-IN_PYTHON = {"group": "groups", "id": "record_ids", "no-sensitivity": "sensitivity=False"}
-# And where columns of a table are named.
-OF_TABLES = {**IN_PYTHON, "group": "group_column", "id": "id_column"}
-
-
-def in_python(text: str, names: Mapping[str, str] = IN_PYTHON) -> str:
-    """A sentence that names options of the command line, with the names that Python has.
-
-    Examples
-    --------
-    >>> from leakscope.errors import in_python
-    >>> in_python("leave out --group, or give --noise-variance.")
-    'leave out groups, or give noise_variance.'
-    >>> in_python("take --models 64.")
-    'take models=64.'
-    """
-    text = text.replace("`leakscope audit`", "leakscope.audit(X, y, model=...)")
-    text = text.replace("leakscope audit --train", "leakscope.audit(X, y, train=...)")
-    text = re.sub(r"--task (classification|regression)", r'task="\1"', text)
-    return re.sub(
-        r"(?<![\w-])--([A-Za-z][\w-]*)( (?=\d))?",
-        lambda found: names.get(found[1], found[1].replace("-", "_")) + ("=" if found[2] else ""),
-        text,
-    )
 
 
 class InputError(ValueError):
@@ -71,7 +42,8 @@ class InputError(ValueError):
         What to do, as a clause: the sentence is then ``what; remedy.``
     option
         The setting that it is about, by its name in the settings (``na_values``, not
-        ``--na-values``).
+        ``--na-values``).  A sentence may name an option as it is typed; Python's parameter has the
+        same name, without the dashes.
 
     Examples
     --------
@@ -147,15 +119,3 @@ def required(library: str, what: str) -> Any:
     raise InputError(
         f"{what} needs {name}, which is not installed: pip install 'leakscope[{extra}]'."
     )
-
-
-@contextmanager
-def told_in_python(names: Mapping[str, str] = IN_PYTHON) -> Iterator[None]:
-    """Errors of what was asked in Python speak of its parameters, not of options."""
-    try:
-        yield
-    except InputError as error:
-        told = in_python(str(error), names)
-        if told == str(error):
-            raise
-        raise InputError(told, where=error.where, option=error.option) from error

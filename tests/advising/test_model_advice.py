@@ -304,12 +304,12 @@ def test_the_cheapest_advice_can_be_audited_verified_and_decided(tmp_path):
     """A penalty and noise together, from the command line alone."""
     words = ["audit", "--example", "diabetes", "--model", "ridge"]
     before, after = str(tmp_path / "before"), str(tmp_path / "after")
-    assert main([*words, "--alpha", "1", "--run-dir", before]) == 0
+    assert main([*words, "--set", "alpha=1", "--run-dir", before]) == 0
     target = advising.AuditTarget("tpr", 0.004, fpr=0.001)
     advice = leakscope.advise(before, target, repeats=1, random_state=0)
     option = next(o for o in advice.options if o.name == "penalty (alpha) + output noise")
-    told = ["--alpha", f"{option.setting['alpha']:.6g}"]
-    told += ["--answer-noise", f"{option.setting['output_sd']:.6g}"]
+    told = ["--set", f"alpha={option.setting['alpha']:.6g}"]
+    told += ["--set", f"answer_noise={option.setting['output_sd']:.6g}"]
     assert main([*words, *told, "--run-dir", after]) == 0
     audit = leakscope.Audit.open(after)
     assert audit.tpr_at_fpr[0.001].max() == pytest.approx(option.worst, rel=1e-3)

@@ -220,7 +220,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "ill",
         "--task",
         "classification",
-        "--train",
+        "--model",
         "tried_training:train",
     ]
     assert main([*arguments, "--models", "4", "--run-dir", "own"]) == 0

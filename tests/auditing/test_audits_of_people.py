@@ -144,7 +144,7 @@ def test_the_command_line_audits_people(tmp_path, monkeypatch, capsys) -> None:
     frame.to_csv("visits.csv", index=False)
     whose = ["--group", "who", "--json", "out.json"]
     ridge = ["audit", "visits.csv", "--target", "y", "--ignore", "label", "--model", "ridge"]
-    tree = ["--train", "sklearn.tree:DecisionTreeClassifier", "--models", "4"]
+    tree = ["--model", "sklearn.tree:DecisionTreeClassifier", "--models", "4"]
     assert main([*ridge, "--run-dir", "ridge", *whose]) == 0
     assert json.loads(Path("out.json").read_text())["unit"] == "group"
     assert main(["verify", "ridge", "--models", "40", "--records", "2"]) in (0, 3)
@@ -162,7 +162,18 @@ def test_six_records_of_one_person_each(
     """Found by fuzzing: a spread of which nothing was left overflowed."""
     monkeypatch.chdir(tmp_path)
     Path("d.csv").write_text("a,b,y\n1,2,3\n2,1,4\n3,5,1\n4,2,6\n5,5,5\n6,1,2\n")
-    line = ["audit", "d.csv", "--target", "y", "--model", "ridge", "--alpha", "1", "--group", "a"]
+    line = [
+        "audit",
+        "d.csv",
+        "--target",
+        "y",
+        "--model",
+        "ridge",
+        "--set",
+        "alpha=1",
+        "--group",
+        "a",
+    ]
     assert main(line) == 0
     assert "no group's numbers are trusted" in " ".join(capsys.readouterr().out.split())
 

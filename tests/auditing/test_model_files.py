@@ -88,7 +88,7 @@ def test_dropped_records_are_dropped_from_the_tables_own_columns(capsys, width):
         make_column_transformer((StandardScaler(), ["age", "dose"]), (OneHotEncoder(), ["region"])),
         LogisticRegression(C=0.5, **TIGHT),
     ).fit(X, y)
-    words = ["--target", "sick", "--id", "who", "--missing", "drop", "--model", saved(model)]
+    words = ["--target", "sick", "--id", "who", "--read", "missing=drop", "--model", saved(model)]
     assert main(["audit", "people.csv", *words, "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)
     told = {record["record_id"]: record["advantage"] for record in found["records"]}
@@ -137,7 +137,7 @@ def test_an_imputer_and_a_gaussian_process_are_plain(kernel, capsys):
         inner if kernel else Ridge(2.0),
     ).fit(table[["age", "region", "dose"]], table["sick"])
     assert "numpy.dtype" in skops.io.get_untrusted_types(file=saved(model))
-    line = "audit people.csv --target sick --model mine.skops --missing impute --json -"
+    line = "audit people.csv --target sick --model mine.skops --read missing=impute --json -"
     assert main(line.split()) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["model"]["origin"] == "as fitted by you (mine.skops)"
@@ -151,7 +151,7 @@ def test_a_file_is_a_training_too(capsys):
     model = make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=3))
     saved(model.fit(table[["age", "dose"]], table["sick"]))
     line = (
-        "audit people.csv --target sick --ignore region --train mine.skops --models 4 --run-dir run"
+        "audit people.csv --target sick --ignore region --model mine.skops --models 4 --run-dir run"
     )
     assert main(line.split()) == 0
     out = " ".join(capsys.readouterr().out.split())

@@ -28,7 +28,7 @@ def test_the_same_files_with_the_same_contents(tmp_path):
                 "audit",
                 "--example",
                 "iris",
-                "--kernel",
+                "--model",
                 "rbf",
                 "--run-dir",
                 str(theirs),

@@ -222,7 +222,7 @@ def test_the_command_line_prints_it_and_opens_it_again(
     file = tmp_path / "people.csv"
     people.to_csv(file, index=False)
     place = tmp_path / "run"
-    asked = ["audit", str(file), "--target", "ill", "--model", "logistic", "--C", "1"]
+    asked = ["audit", str(file), "--target", "ill", "--model", "logistic", "--set", "C=1"]
     assert main([*asked, "--secret", "sex", "--top", "2", "--run-dir", str(place)]) == 0
     out = capsys.readouterr().out
     assert "Secret column sex" in out

@@ -177,10 +177,13 @@ def test_the_screen_is_24_lines(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--alpha", "1"], "--alpha belongs to --model"),
-        (["--question", "pool", "--kernel", "rbf"], "--question belongs to a fitted model"),
-        (["--model", "ridge", "--noise-variance", "0.01"], "--noise-variance belongs to the"),
-        (["--model", "ridge", "--no-sensitivity"], "--no-sensitivity belongs to the"),
+        (["--set", "alpha=1"], "--set alpha=belongs to --model"),
+        (["--question", "pool", "--model", "rbf"], "--question belongs to a fitted model"),
+        (
+            ["--model", "ridge", "--set", "noise_variance=0.01"],
+            "--set noise_variance=belongs to the",
+        ),
+        (["--model", "ridge"], "--no-sensitivity belongs to the"),
     ],
 )
 def test_options_that_do_not_belong_together(options, sentence, tmp_path, monkeypatch, capsys):

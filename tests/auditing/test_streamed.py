@@ -382,7 +382,7 @@ class TestBrokenGround:
             ({"target": "none"}, "has no column"),
             ({"target": None}, "which column is the target"),
             ({"group_column": "city"}, "--group needs all records in memory"),
-            ({"missing": "impute"}, "--missing impute needs all records"),
+            ({"missing": "impute"}, "--read missing=impute needs all records"),
             ({"ignore": ()}, "'name' holds more than 50 values"),
             ({"task": "classification"}, "predicts a quantity"),
         ],

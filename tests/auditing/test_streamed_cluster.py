@@ -33,7 +33,7 @@ ASKED = {"target": "cost", "ignore": ("paid", "name"), "cell_records": 150}
 def cluster(place, **environment) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """A scheduler and one worker, each a process of its own: the scheduler, and its address."""
     file = place / "scheduler.json"
-    told = ["--scheduler-file", str(file), "--no-dashboard"]
+    told = ["--cluster-file", str(file), "--no-dashboard"]
     commands = {
         "scheduler": ["--host", "127.0.0.1", "--port", "0"],
         "worker": ["--nthreads", "1", "--no-nanny"],

@@ -130,7 +130,7 @@ def test_a_skops_file_is_checked_by_a_pass(tmp_path: Path) -> None:
         ),
         (ModelSettings(model="ridge", secret="age"), {}, "--secret needs all records"),
         (ModelSettings(model="ridge"), {"group_column": "clinic"}, "--group needs all records"),
-        (ModelSettings(model="ridge", C=1.0), {}, "--C does not belong to --model ridge"),
+        (ModelSettings(model="ridge", C=1.0), {}, "--set C=does not belong to --model ridge"),
     ],
 )
 def test_what_is_not_streamed_is_said(
@@ -150,8 +150,8 @@ def test_the_command_line_streams_a_fitted_model(tmp_path: Path, monkeypatch, ca
 
     monkeypatch.chdir(tmp_path)
     diabetes().to_parquet("d.parquet")
-    told = ["audit", "d.parquet", "--target", "target", "--model", "ridge", "--alpha", "3"]
-    assert main([*told, "--stream", "--run-dir", "run"]) == 0
+    told = ["audit", "d.parquet", "--target", "target", "--model", "ridge", "--set", "alpha=3"]
+    assert main([*told, "--run-dir", "run"]) == 0
     seen = capsys.readouterr()
     assert "passes in about" in seen.err
     assert "Ridge(alpha=3), alpha as given; d.parquet, 442 records; laws of one fit, by" in (

@@ -93,7 +93,7 @@ def test_classes_taken_as_a_quantity() -> None:
 def test_the_command_line_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame = people().assign(cost=np.arange(60) % 5 + 1, patient=range(60))
     frame.to_csv(tmp_path / "data.csv", index=False)
-    command = ["audit", str(tmp_path / "data.csv"), "--target", "cost", "--no-sensitivity"]
+    command = ["audit", str(tmp_path / "data.csv"), "--target", "cost"]
     assert main([*command, "--run-dir", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().err
     assert "warning: the feature 'patient' numbers the records" in said

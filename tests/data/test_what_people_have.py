@@ -30,7 +30,7 @@ def written(folder, text, name="data.csv"):
 
 def test_a_file_without_names_is_read_by_positions(tmp_path):
     file = written(tmp_path, "1,2,3.5\n4,5,6\n7,8,9\n")
-    with pytest.raises(InputError, match="give --no-header"):
+    with pytest.raises(InputError, match="give --read header=no"):
         data.read_dataset(file, target="2")
     found = data.read_dataset(file, target="-1", header=False)
     assert found.feature_names == ("x0", "x1")
@@ -41,7 +41,7 @@ def test_a_file_without_names_is_read_by_positions(tmp_path):
 def test_a_first_line_that_is_a_record_is_not_taken_for_names(tmp_path):
     """Adult's first line has words and numbers; one record was lost, and columns had odd names."""
     file = written(tmp_path, ADULT, "adult.data")
-    with pytest.raises(InputError, match=r"looks like a record.*give --no-header"):
+    with pytest.raises(InputError, match=r"looks like a record.*give --read header=no"):
         data.read_dataset(file, target="-1", task="classification", na_values=["?"])
     found = data.read_dataset(
         file, target="-1", task="classification", na_values=["?"], header=False, missing="impute"
@@ -68,8 +68,8 @@ def test_a_mark_for_a_value_not_known_is_never_a_category(tmp_path, mark, values
         data.read_dataset(file, target="y")
     told = str(refused.value)
     assert f"column 'c' holds {mark!r} 2 times, first in row 2" in told
-    assert f"give --na-values {mark!r}" in told
-    with pytest.raises(InputError, match=r"column 'c' is empty in row 2.*--missing"):
+    assert f"give --read na_values={mark!r}" in told
+    with pytest.raises(InputError, match=r"column 'c' is empty in row 2.*--read missing"):
         data.read_dataset(file, target="y", na_values=[mark])
     dropped = data.read_dataset(file, target="y", na_values=[mark], missing="drop")
     assert dropped.record_ids == (0, 1, 3)
@@ -89,7 +89,7 @@ def test_a_mark_in_the_target_and_in_a_frame_is_refused_too(tmp_path):
     with pytest.raises(InputError, match="column 'y' holds '\\?' once, first in row 1"):
         data.read_dataset(file, target="y", task="classification")
     frame = pd.DataFrame({"c": ["?", "a", "b", "a"], "y": [1.0, 2.0, 3.0, 4.0]})
-    with pytest.raises(InputError, match="give --na-values '\\?'"):
+    with pytest.raises(InputError, match="give --read na_values='\\?'"):
         data.from_frame(frame, target="y")
     found = data.from_frame(frame, target="y", na_values=["?"], missing="drop")
     assert found.record_ids == (1, 2, 3)
@@ -118,7 +118,7 @@ def test_decimal_commas_are_numbers_when_asked_for(tmp_path, text):
 
 def test_options_of_text_are_refused_elsewhere(tmp_path):
     np.save(tmp_path / "a.npy", np.eye(3))
-    with pytest.raises(InputError, match="--no-header and --decimal belong to text files"):
+    with pytest.raises(InputError, match="text files"):
         data.read_dataset(tmp_path / "a.npy", target="0", header=False)
 
 
@@ -171,7 +171,7 @@ def test_categories_that_a_sample_lacks_are_no_features(tmp_path):
 
 @pytest.mark.parametrize("count", [1, 151])
 def test_a_sample_that_cannot_be_drawn_is_refused(count):
-    with pytest.raises(InputError, match=f"--sample must be from 2 to 150.*it is {count}"):
+    with pytest.raises(InputError, match=f"--read sample must be from 2 to 150.*it is {count}"):
         data.read_example("iris", sample=count)
 
 
@@ -214,7 +214,7 @@ def test_several_numbers_that_become_classes_are_said(tmp_path, capsys):
     rows = [f"{a},{b},{i % 5}" for i, (a, b) in enumerate(rng.normal(size=(100, 2)))]
     table = tmp_path / "t.csv"
     table.write_text("a,b,stage\n" + "\n".join(rows) + "\n")
-    words = ["audit", str(table), "--target", "stage", "--model", "logistic", "--C", "0.1"]
+    words = ["audit", str(table), "--target", "stage", "--model", "logistic", "--set", "C=0.1"]
     assert main([*words, "--run-dir", str(tmp_path / "one")]) == 0
     told = capsys.readouterr().err
     assert "taken as 5 classes" in told

@@ -21,7 +21,7 @@ def write_table(path: Path, records: int = 80, seed: int = 0) -> Path:
 
 def audit_run(table: Path, run: Path, *more: str) -> Path:
     common = ["--target", "y", "--id", "who", "--task", "classification", "--model", "logistic"]
-    options = more or ("--C", "0.1")
+    options = more or ("--set", "C=0.1")
     assert main(["audit", str(table), *common, *options, "--run-dir", str(run)]) == 0
     return run
 

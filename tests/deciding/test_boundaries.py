@@ -167,7 +167,7 @@ def visits(path: Path) -> Path:
     return path
 
 
-VISITS = ["--target", "sick", "--model", "logistic", "--C", "0.1", "--top", "0"]
+VISITS = ["--target", "sick", "--model", "logistic", "--set", "C=0.1", "--top", "0"]
 
 
 def test_visits_are_not_signed_for_row_by_row(
@@ -259,7 +259,7 @@ def test_three_attackers_stand_on_the_form_and_one_is_judged(logistic: Audit) ->
     assert found.against[2].within is False
     assert any("Against an insider, who knows all" in sentence for sentence in found.summary)
     assert "Against other attackers" in decision_html(found)
-    with pytest.raises(InputError, match=r"audit with --question pool --fraction 0\.95"):
+    with pytest.raises(InputError, match=r"audit with --fraction 0\.95"):
         leakscope.decide(logistic, threshold_advantage=0.4, attacker="insider")
     model = LogisticRegression(C=0.1).fit(X, CLASSES)
     with pytest.warns(UserWarning, match="not trusted"):
@@ -293,8 +293,8 @@ def test_everybody_above_is_listed_by_the_measure_that_is_judged(
 
 def test_what_compare_found_worse_is_on_the_form(tmp_path: Path) -> None:
     table = write_table(tmp_path / "table.csv")
-    strong = audit_run(table, tmp_path / "strong", "--C", "0.01")
-    weak = audit_run(table, tmp_path / "weak", "--C", "10")
+    strong = audit_run(table, tmp_path / "strong", "--set", "C=0.01")
+    weak = audit_run(table, tmp_path / "weak", "--set", "C=10")
     compared = leakscope.compare(strong, weak)
     assert compared.worse
     rows = leakscope.decide(weak, compared, threshold_advantage=0.99).mitigations
@@ -363,7 +363,7 @@ def test_audit_and_decide_judge_by_the_same_thresholds(
     tmp_path: Path, filed: Path, options: list[str], audited: int, decided: int
 ) -> None:
     words = ["audit", str(filed / "table.csv"), "--target", "y", "--id", "who"]
-    words += ["--model", "logistic", "--C", "0.1", "--run-dir", str(tmp_path / "run"), *options]
+    words += ["--model", "logistic", "--set", "C=0.1", "--run-dir", str(tmp_path / "run"), *options]
     assert main(words) == audited
     judge = ["decide", str(filed / "run"), *options, "--output", str(tmp_path / "form")]
     assert main(judge) == decided

@@ -128,7 +128,7 @@ def test_groups_are_in_the_record(filed: Path, tmp_path: Path) -> None:
     lines = table.read_text().splitlines()
     kinds = ["site", *(["north"] * 50 + ["south"] * 25 + ["islands"] * 5)]
     table.write_text("\n".join(f"{a},{b}" for a, b in zip(lines, kinds, strict=True)) + "\n")
-    run = audit_run(table, tmp_path / "run", "--C", "0.1", "--by", "site")
+    run = audit_run(table, tmp_path / "run", "--set", "C=0.1", "--by", "site")
     record = leakscope.decide(run, **LIMIT)
     assert {entry.value: entry.count for entry in record.subgroups} == {
         "north": 50,

@@ -216,10 +216,10 @@ def test_runs_of_different_data_or_models_are_refused(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = write_table(place / "table.csv")
-    audit_run(table, place / "weaker", "--C", "1")
+    audit_run(table, place / "weaker", "--set", "C=1")
     audit_run(write_table(place / "other.csv", seed=1), place / "elsewhere")
     process = ["audit", str(place / "other.csv"), "--target", "y", "--id", "who"]
-    process += ["--task", "classification", "--kernel", "rbf", "--run-dir", str(place / "process")]
+    process += ["--task", "classification", "--model", "rbf", "--run-dir", str(place / "process")]
     assert main(process) == 0
     before = sorted(place.rglob("*"))
     for runs, sentence in (
@@ -345,7 +345,9 @@ def test_a_stand_in_cannot_be_approved(place: Path) -> None:
 
 
 def test_an_audit_of_a_sample_is_of_another_model(place: Path) -> None:
-    audit_run(write_table(place / "table.csv"), place / "some", "--C", "0.1", "--sample", "60")
+    audit_run(
+        write_table(place / "table.csv"), place / "some", "--set", "C=0.1", "--read", "sample=60"
+    )
     record = leakscope.decide("some", threshold_advantage=0.99)
     assert "a sample of 60 records" in record.obstacles[0]
 

@@ -180,7 +180,7 @@ def test_command_line_and_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    audited = "audit --example diabetes --model ridge --alpha 0.1 --run-dir run --top 0"
+    audited = "audit --example diabetes --model ridge --set alpha=0.1 --run-dir run --top 0"
     assert main(audited.split()) == 0
     assert main(["erase", "run", "--record", "169", "--save", "w.skops"]) == 0
     # A stored table is in the order of its ranks: the row that left is still that of the data.

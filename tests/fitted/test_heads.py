@@ -162,7 +162,7 @@ def test_a_safetensors_file_on_the_command_line(tmp_path, monkeypatch, capsys) -
         [advantage[row] for row in range(len(y))], python.advantage, rtol=1e-9
     )
     assert main(["verify", "run", "--models", "40", "--json", "v.json"]) in (0, 3)
-    assert main(["audit", "e.npz", "--model", "ridge", "--weight-decay", "1"]) == 2
+    assert main(["audit", "e.npz", "--model", "ridge", "--set", "weight_decay=1"]) == 2
     assert "belongs to a linear head" in capsys.readouterr().err
     safetensors.save_file({**arrays, "body.weight": E}, "two.safetensors")
     assert main(["audit", "e.npz", "--model", "two.safetensors"]) == 2

@@ -66,7 +66,7 @@ def run_files() -> dict[str, bytes]:
         quiet = contextlib.redirect_stdout(io.StringIO())
         with contextlib.chdir(folder), quiet:
             assert (
-                main(["audit", "data.csv", "--target", "y", "--kernel", "rbf", "--run-dir", "run"])
+                main(["audit", "data.csv", "--target", "y", "--model", "rbf", "--run-dir", "run"])
                 == 0
             )
         return {file.name: file.read_bytes() for file in (folder / "run").iterdir()}

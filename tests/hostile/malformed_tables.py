@@ -111,19 +111,19 @@ TEXTS: dict[str, bytes | str | tuple[bytes | str, tuple[str, ...]]] = {
     "no such subgroups": (GOOD, ("--target", "y", "--by", "q")),
     "every record dropped": (
         "a,b,y\n" + "1,,3\n,2,4\n" * 4,
-        ("--target", "y", "--missing", "drop"),
+        ("--target", "y", "--read", "missing=drop"),
     ),
     "all but one dropped": (
         "a,b,y\n1,2,3\n" + ",2,4\n" * 4,
-        ("--target", "y", "--missing", "drop"),
+        ("--target", "y", "--read", "missing=drop"),
     ),
     "an empty target imputed": (
         GOOD.replace("5,1\n", "5,\n"),
-        ("--target", "y", "--missing", "impute"),
+        ("--target", "y", "--read", "missing=impute"),
     ),
     "an empty column imputed": (
         "a,b,y\n" + "".join(f"{i},,{i}\n" for i in range(8)),
-        ("--target", "y", "--missing", "impute"),
+        ("--target", "y", "--read", "missing=impute"),
     ),
     "one class": ("a,b,y\n" + "".join(f"{i},{i},no\n" for i in range(8)), CLASSES[2:]),
     "a class for every record": (

@@ -30,7 +30,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = pd.DataFrame(X, columns=["a", "b"]).assign(y=X @ [1.0, 2.0] + rng.normal(size=80))
     table["where"] = ["north" if i % 2 else PICTURE for i in range(80)]
     table.to_csv(folder / "d.csv", index=False)
-    line = ["audit", str(folder / "d.csv"), "--target", "y", "--model", "ridge", "--alpha", "1"]
+    line = ["audit", str(folder / "d.csv"), "--target", "y", "--model", "ridge", "--set", "alpha=1"]
     line += ["--ignore", "where", "--by", "where"]
     assert main([*line, "--run-dir", str(folder / "run")]) == 0
     return folder

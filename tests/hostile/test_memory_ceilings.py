@@ -99,7 +99,9 @@ def leakscope(folder: Path, before: str, *line: str) -> subprocess.CompletedProc
 def test_a_limit_of_the_shell(tmp_path, limit, size):
     """A matrix of 7.2 GB under ulimit -v and -d: refused, with what it needs."""
     write_dataset(tmp_path, 30_000)
-    done = leakscope(tmp_path, f"ulimit {limit} {size}", "audit", "data.npz", "--route", "dense")
+    done = leakscope(
+        tmp_path, f"ulimit {limit} {size}", "audit", "data.npz", "--set", "route=dense"
+    )
     assert done.returncode == 2, done.stderr
     assert "the kernel matrix of 30000 records needs 7.2 GB of memory, but only" in done.stderr
     assert not (tmp_path / "leakscope-runs").exists()
@@ -113,7 +115,7 @@ def test_a_limit_of_the_shell(tmp_path, limit, size):
 def test_libraries_that_would_end_the_process_are_a_sentence(tmp_path, kilobytes, kernel, status):
     """XLA aborts, or traps, where it cannot have its threads and its address space."""
     limits = f"ulimit -c 0; ulimit -v {kilobytes}"
-    done = leakscope(tmp_path, limits, "audit", "--example", "iris", "--kernel", kernel)
+    done = leakscope(tmp_path, limits, "audit", "--example", "iris", "--model", kernel)
     assert done.returncode == status, (done.returncode, done.stderr)
     assert (tmp_path / "leakscope-runs").exists() == (status == 0)
     if status == 2:
@@ -169,7 +171,7 @@ def test_a_real_control_group(tmp_path):
     write_dataset(tmp_path, 12_000)
     with control_group(1000 * MB) as place:
         join = f"echo $$ > {place / 'cgroup.procs'}"
-        done = leakscope(tmp_path, join, "audit", "data.npz", "--route", "dense")
+        done = leakscope(tmp_path, join, "audit", "data.npz", "--set", "route=dense")
     assert done.returncode == 2, done.stderr
     assert "the kernel matrix of 12000 records needs 1.15 GB of memory, but only" in done.stderr
 

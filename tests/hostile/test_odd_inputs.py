@@ -112,7 +112,7 @@ def test_a_column_twice_while_streaming(tmp_path: Path, capsys: pytest.CaptureFi
 
     columns = [pa.array(X[:, 0]), pa.array(X[:, 1]), pa.array(Y)]
     pq.write_table(pa.table(columns, names=["a", "a", "y"]), tmp_path / "d.parquet")
-    line = ["audit", str(tmp_path / "d.parquet"), "--target", "y", "--model", "ridge", "--stream"]
+    line = ["audit", str(tmp_path / "d.parquet"), "--target", "y", "--model", "ridge"]
     assert main([*line, "--run-dir", str(tmp_path / "run")]) == 2
     assert "'a'" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()

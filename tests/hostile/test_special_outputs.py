@@ -47,7 +47,7 @@ def null_device(folder: Path) -> Path:
     [
         MEASURE,
         ["plan", "linear", "--n", "20", "--p", "4", "--dim", "8", "--sigma", "1", "--draws", "20"],
-        ["audit", "--example", "iris", "--no-sensitivity"],
+        ["audit", "--example", "iris"],
     ],
     ids=lambda command: command[0],
 )
@@ -96,7 +96,7 @@ def test_a_link_to_a_file_stays_a_link(tmp_path: Path) -> None:
 @pytest.fixture
 def audited(tmp_path: Path) -> Path:
     run = tmp_path / "run"
-    assert main(["audit", "--example", "iris", "--no-sensitivity", "--run-dir", str(run)]) == 0
+    assert main(["audit", "--example", "iris", "--run-dir", str(run)]) == 0
     return run
 
 

@@ -89,9 +89,9 @@ def test_the_usual_way_needs_no_extra(table: Path) -> None:
         ["verify", "own", "--models", "20"],
         ["erase", "own", "--record", "3"],
         ["audit", "table.csv", "--target", "y", "--secret", "sex", "--run-dir", "secret"],
-        ["audit", "table.csv", "--target", "y", "--train", forest, "--models", "6",
+        ["audit", "table.csv", "--target", "y", "--model", forest, "--models", "6",
          "--run-dir", "trained"],
-        ["audit", "table.csv", "--target", "y", "--kernel", "rbf", "--run-dir", "process"],
+        ["audit", "table.csv", "--target", "y", "--model", "rbf", "--run-dir", "process"],
         ["compare", "own", "secret"],
     ]  # fmt: skip
     answers = bare(*commands, at=table.parent)
@@ -126,11 +126,11 @@ def files(place: Path) -> None:
 # Each way to need a library, and the library.
 REFUSED = [
     ("audit t.parquet --target y", "pyarrow"),
-    ("audit t.parquet --target y --stream", "pyarrow"),
+    ("audit t.parquet --target y", "pyarrow"),
     ("audit pictures", "PIL"),
     ("audit table.csv --target y --model m.skops", "skops"),
-    ("audit table.csv --target y --kernel nngp", "jax"),
-    ("audit table.csv --target y --train sklearn.tree:DecisionTreeRegressor --workers 2",
+    ("audit table.csv --target y --model nngp", "jax"),
+    ("audit table.csv --target y --model sklearn.tree:DecisionTreeRegressor --workers 2",
      "distributed"),
     ("attack query table.csv --target y --record 3", "jax"),
     ("attack membership n.safetensors --queries q.csv", "safetensors"),
@@ -144,7 +144,7 @@ REFUSED = [
 def test_each_missing_extra_is_one_sentence_that_names_it(table: Path, tmp_path: Path) -> None:
     files(tmp_path)
     (tmp_path / "table.csv").write_bytes(table.read_bytes())
-    made = ["audit", "table.csv", "--target", "y", "--kernel", "rbf", "--run-dir", "rbf"]
+    made = ["audit", "table.csv", "--target", "y", "--model", "rbf", "--run-dir", "rbf"]
     _, *answers = bare(made, *(command.split() for command, _ in REFUSED), at=tmp_path)
     for (command, library), (status, out, err) in zip(REFUSED, answers, strict=True):
         name, extra = EXTRAS[library]

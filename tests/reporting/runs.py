@@ -51,21 +51,19 @@ def hostile_run(folder: Path, noise: str = "0.1") -> Path:
         "y</script>",
         "--id",
         "who",
-        "--kernel",
+        "--model",
         "rbf",
         "--run-dir",
         str(run),
     ]
-    assert main([*command, "--noise-variance", noise]) == 0
+    assert main([*command, "--model rbf --noise-variance", noise]) == 0
     return run
 
 
 def example_run(folder: Path, example: str) -> Path:
     run = folder / example
     assert (
-        main(
-            ["audit", "--example", example, "--kernel", "rbf", "--run-dir", str(run), "--top", "0"]
-        )
+        main(["audit", "--example", example, "--model", "rbf", "--run-dir", str(run), "--top", "0"])
         == 0
     )
     return run

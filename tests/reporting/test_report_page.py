@@ -162,7 +162,7 @@ def test_a_measurement_and_a_verification_have_a_report(tmp_path, monkeypatch):
     assert "An attacker&#39;s advantage is 0.383" in page
     assert "<script" not in page
     assert (tmp_path / "result.html").stat().st_mode & 0o777 == 0o600
-    audit = "audit --example iris --sample 40 --kernel rbf --no-sensitivity --run-dir run"
+    audit = "audit --example iris --read sample=40 --model rbf --run-dir run"
     assert main(audit.split()) == 0
     assert main(["verify", "run", "--records", "2", "--draws", "500", "--json", "v.json"]) == 0
     assert main(["report", "v.json", "--output", "v.html"]) == 0

@@ -85,8 +85,8 @@ class TestOneLineMore:
         assert "(rbf, matern and cosine only). [7]" in told
 
     def test_on_the_command_line(self, tmp_path, capsys):
-        words = ["audit", "--example", "iris", "--kernel", "cosine", "--noise-variance", "0.5"]
-        assert main([*words, "--no-sensitivity", "--run-dir", str(tmp_path / "run")]) == 0
+        words = ["audit", "--example", "iris", "--model", "cosine", "--set", "noise_variance=0.5"]
+        assert main([*words, "--run-dir", str(tmp_path / "run")]) == 0
         assert "cosine" in capsys.readouterr().out
 
     def test_from_settings(self):

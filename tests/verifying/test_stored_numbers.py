@@ -113,7 +113,16 @@ def test_verify_of_a_fitted_model_measures_its_numbers_again(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = tmp_path / "model"
-    line = ["audit", str(runs / "data.csv"), "--target", "y", "--model", "ridge", "--alpha", "1"]
+    line = [
+        "audit",
+        str(runs / "data.csv"),
+        "--target",
+        "y",
+        "--model",
+        "ridge",
+        "--set",
+        "alpha=1",
+    ]
     assert main([*line, "--run-dir", str(place)]) == 0
     assert main(["verify", str(place), "--models", "20", "--records", "2"]) in (0, 3)
     capsys.readouterr()
@@ -145,10 +154,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     lines = [f"{i % 9},{rng.normal()},{rng.normal()},{rng.normal()}" for i in range(45)]
     (folder / "data.csv").write_text("g,a,b,y\n" + "\n".join(lines) + "\n")
-    common = ["audit", str(folder / "data.csv"), "--target", "y", "--no-sensitivity"]
+    common = ["audit", str(folder / "data.csv"), "--target", "y"]
     assert main([*common, "--ignore", "g", "--run-dir", str(folder / "records")]) == 0
     assert main([*common, "--group", "g", "--run-dir", str(folder / "groups")]) == 0
-    other = [*common, "--ignore", "g", "--noise-variance", "0.5"]
+    other = [*common, "--ignore", "g", "--set", "noise_variance=0.5"]
     assert main([*other, "--run-dir", str(folder / "other")]) == 0
     return folder
 

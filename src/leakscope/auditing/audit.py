@@ -1,4 +1,4 @@
-"""From data and a model to every record's leakage: what the command line and the web page call."""
+"""From data and a model to every record's leakage: what the command line and Python call."""
 
 from __future__ import annotations
 
@@ -7,56 +7,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel
 
 from leakscope.data.datasets import MIXED, Dataset, Task, names_of, require_distinct_ids
 from leakscope.data.doubts import copied_records
 from leakscope.data.files import REMEDY
 from leakscope.data.person_columns import person_columns_of, require_no_person
 from leakscope.data.table_datasets import from_frame
-from leakscope.errors import IN_PYTHON, OF_TABLES, InputError, in_python, told_in_python
+from leakscope.errors import InputError
+from leakscope.lood.process import Process
 from leakscope.results.audit import EXPOSED_ABOVE, Audit
 from leakscope.results.columns import Table, trust_columns
-from leakscope.settings.audit import (
-    AUDIT_DEFAULTS,
-    MODEL_DEFAULTS,
-    TRAINING_DEFAULTS,
-    AuditSettings,
-    ModelSettings,
-    SecretPrior,
-    TrainingSettings,
-)
-from leakscope.settings.data import DATA_DEFAULTS, Missing
-from leakscope.settings.setting import described, validated
+from leakscope.settings.audit import ModelSettings, settings_by_name
+from leakscope.settings.data import DataSettings
+from leakscope.settings.decide import ATTACKERS
+from leakscope.settings.process import PROCESSES
 from leakscope.subjects.arrays import ids_given, mixed_names, require_whole
 from leakscope.subjects.fit.file_models import classifies
 from leakscope.subjects.fit.subject import arrays_as_dataset, none_fitted
 from leakscope.subjects.subgroups import exposure_by
-from leakscope.subjects.subject import (
-    Asked,
-    OnStage,
-    Stages,
-    Subject,
-    kind_for,
-    subject_for,
-)
+from leakscope.subjects.subject import Asked, OnStage, Stages, Subject, kind_for, subject_for
 from leakscope.subjects.training.own_training import predicts_classes, trains_classes
-
-Model = TypeVar("Model", bound=BaseModel)
-
-# What a Gaussian process has, of the parameters of :func:`audit`.
-PROCESS_OPTIONS = (
-    "noise_variance",
-    "fit_kernel_scale",
-    "sensitivity",
-    "route",
-    "inducing",
-    "error",
-)
 
 
 def audit(
@@ -64,65 +38,33 @@ def audit(
     y: Any = None,
     *,
     model: Any = None,
-    train: Any = None,
+    groups: Sequence[Any] | None = None,
+    record_ids: Sequence[Any] | None = None,
+    sample_weight: Any = None,
     task: Task | None = None,
     models: int | None = None,
     minutes: float | None = None,
-    keep: str | Path | None = None,
-    kernel: Any = None,
-    noise_variance: float | str | None = None,
-    fit_kernel_scale: bool | None = None,
-    sensitivity: bool | None = None,
-    route: str | None = None,
-    inducing: int | None = None,
-    error: float | None = None,
-    question: str = MODEL_DEFAULTS.question,
-    fraction: float | None = None,
-    observes: str | None = None,
-    weight_decay: float | None = None,
-    secret: str | int | None = None,
-    secret_prior: str = MODEL_DEFAULTS.secret_prior,
-    secret_within: float | None = None,
-    secret_values: Sequence[float] | None = None,
-    sample_weight: Any = None,
-    record_ids: Sequence[Any] | None = None,
-    groups: Sequence[Any] | None = None,
+    attacker: str | None = None,
     seed: int | None = None,
-    explain: int = 0,
-    settings: AuditSettings | None = None,
-    chosen: ModelSettings | None = None,
-    training: TrainingSettings | None = None,
-    on_stage: OnStage | None = None,
-    on_progress: Any = None,
+    **settings: Any,
 ) -> Audit:
     """How much a model trained on some records gives away about each of them.
 
-    With ``model`` that model is examined, by the best method there is for it, and the first line of
-    the answer says which: the laws of one fit where they are known, of ridge, logistic, Poisson
-    regression and others (:func:`leakscope.fitted.laws_of`), which need no other model; else a few
-    models trained on halves of the records (docs/few_models.md).  No kernel and no noise variance
-    is assumed.
+    The best method there is for the model is taken, and the first line of the answer says which:
+    the laws of one fit where they are known, of ridge, logistic, Poisson regression and others
+    (:func:`leakscope.fitted.laws_of`), which need no other model; else models trained on halves of
+    the records (docs/few_models.md); of a Gaussian process the laws with each record and without
+    it (:func:`leakscope.lood.all_records`).
 
-    With ``train`` a few models are trained, whatever is known of them.
-
-    Without either a stand-in is fitted, as a person would: ridge regression, or logistic regression
-    where y is text, booleans or two whole numbers; features standardised, the penalty by
-    leave-one-out.  Where none can be fitted a Gaussian process stands in, and a warning says
-    why.
-
-    With ``kernel``, or any other parameter of a Gaussian process, that process is audited.  For
-    each record the law of its latent value at that record is computed with the record in the
-    training set and without it, all from one factorisation (:func:`leakscope.lood.all_records`),
-    and the two are compared.  X and y are then used as they are: nothing is scaled, centred or
-    encoded, and the prior mean is zero.  ``noise_variance`` is in squared units of y, and sets the
-    level of every number.
+    Without a model a stand-in is fitted, as a person would: ridge regression, or logistic
+    regression where y is text, booleans or two whole numbers; features standardised, the penalty by
+    leave-one-out.
 
     Parameters
     ----------
     X
-        Records by features, numbers; or a :class:`leakscope.data.Dataset` as read, which is scaled
-        and coded as ``settings`` say, and has its own target, ids and groups: others beside it are
-        refused.
+        Records by features, numbers; or a :class:`leakscope.data.Dataset` as read, which has its
+        own target, ids and groups.
     y
         One target per record, numbers or classes; a Gaussian process also takes a table of C
         outputs.
@@ -130,61 +72,33 @@ def audit(
         Any scikit-learn estimator, fitted on X and y or not; its class; a function
         ``train(X, y, seed)`` that returns a predictor; a linear head (torch's ``Linear``, or its
         weight and bias) or a result of statsmodels; a :class:`leakscope.fitted.ConvexProblem`; a
-        name (``"ridge"``), a .skops or .safetensors file, or ``"module:Name"``.
-    weight_decay
-        Of a linear head: what its optimiser was given (docs/howto/heads.md); found from the
-        coefficients where left out.
-    train
-        An estimator or a function, to be examined by a few models.
-    task
-        Of a training: ``"classification"`` or ``"regression"``, where neither the estimator nor
-        y says so.
-    models, minutes, keep
-        Of a training: how many models, an even number; for how many minutes to add more while
-        they help, ``models`` being the least; and a directory that keeps each one's answers, so
-        that none is trained twice.  Without any of them: four models, and more for one minute.
-    kernel
-        From :mod:`leakscope.kernels`, or a kernel's name, such as ``"rbf"``: its length scale is
-        then the median distance between records.
-    noise_variance
-        The variance of the noise on y, 0.01 where left out; or ``"marginal_likelihood"`` or
-        ``"leave_one_out"`` (the predictive score), to have the data choose it.
-    fit_kernel_scale
-        Have the same criterion choose a factor of the kernel too.
-    sensitivity
-        Whether to sweep the noise variance over two decades (four more audits) and, up to 5,000
-        records, to audit under other kernels and at the noise the data would choose (six more);
-        each record's range of ranks over either is in the result.
-    route
-        ``"dense"``, ``"features"`` or ``"nystrom"``; ``"auto"`` chooses by kernel and size, and the
-        result says which and why.
-    inducing, error
-        Of the approximate route, nystrom: the most records that may stand for all, and the
-        relative error of a record's KL up to which it is trusted.
-    question, fraction, observes, sample_weight
-        Of laws of one fit, as in :func:`leakscope.fitted.laws_of`, and refused elsewhere;
-        ``sample_weight`` with ``model`` only.
-    secret, secret_prior, secret_within, secret_values
-        Of a fitted model: a column (its name, or its position in an array) of which it is asked how
-        much the model gives away (docs/secret.md); ``"imputed"`` or ``"shares"``, what is known
-        without the model; and of a column of numbers how near a guess must come, or the values
-        among which it is guessed.
+        :class:`leakscope.lood.Process`, with X and y used as they are; a name (``"ridge"``,
+        ``"rbf"``), a .skops or .safetensors file, or ``"module:Name"``.
+    groups
+        Who each record belongs to, such as a person: all records with the same value leave
+        together, and the result has one entry per group, under that value.
     record_ids
         Distinct ids, one per record; a data frame's index, or row numbers from 0, where left out.
         Where numbers and text are mixed, in these or in groups, all are taken by their text, and a
         warning says so: 1, 1.0 and "1" are one name.
-    groups
-        Who each record belongs to, such as a person: all records with the same value leave
-        together, and the result has one entry per group, under that value.
+    sample_weight
+        Of a fitted model: the weights that it was fitted with.
+    task
+        Of a training: ``"classification"`` or ``"regression"``, where neither the model nor y says.
+    models, minutes
+        Of models of halves: how many, an even number; for how many minutes to add more while they
+        help, ``models`` being the least.  Without either: four, and more for one minute.
+    attacker
+        ``"pool"`` (each other record is in with probability one half, as LiRA asks), ``"outsider"``
+        (the others are fresh) or ``"insider"`` (knows nearly all); pool where left out.
     seed
         Of the halves and seeds of a training, and of the folds that choose a penalty.
-    explain
-        How many of the most exposed records to explain (``explanations`` of the result).
-    settings, chosen, training
-        The same as settings, passed whole: of the process and the scaling, of the model, of the
-        training.  Parameters beside them are added; one that they hold too is refused.
-    on_stage, on_progress
-        Called with the name of each stage as it begins, and after each model of a training.
+    settings
+        Others by their names: what ``--set`` takes of a named model, such as ``C=0.1`` or
+        ``noise_variance=0.1``; ``observes``, ``fraction``, ``question``, ``answer_noise``,
+        ``weight_decay`` (of a head); ``secret``, a column of which it is asked how much the model
+        gives away (docs/secret.md); ``keep``, a directory that keeps the answers of each model of
+        halves; ``explain``, how many of the most exposed to explain.
 
     Returns
     -------
@@ -198,139 +112,53 @@ def audit(
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from sklearn.datasets import load_breast_cancer, load_diabetes
+    >>> from sklearn.linear_model import Ridge
     >>> import leakscope
-    >>> X = np.array([[0.0], [0.1], [0.2], [3.0]])
-    >>> y = np.array([1.0, 1.1, 0.9, -1.0])
-    >>> result = leakscope.audit(X, y, kernel=leakscope.kernels.rbf(1.0), noise_variance=0.1)
-    >>> frame = result.to_frame()
-    >>> frame[["record_id", "kl", "advantage"]].round(3).values.tolist()
-    [[3.0, 8.441, 0.657], [1.0, 0.104, 0.148], [2.0, 0.097, 0.136], [0.0, 0.083, 0.127]]
-    >>> frame[["rank_low", "rank_high"]].values.tolist()
-    [[1, 1], [2, 4], [2, 4], [3, 4]]
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> result = leakscope.audit(X, y, model=Ridge(alpha=0.1))
+    >>> result.to_frame()[["record_id", "advantage"]].round(2).values[:2].tolist()
+    [[123.0, 0.36], [102.0, 0.35]]
 
     Any estimator, by four models of halves of the records:
 
-    >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> found = leakscope.audit(X, y, model=DecisionTreeClassifier(min_samples_leaf=5), models=4)
-    >>> found.details.models, found.to_frame().columns[:2].tolist()
-    (4, ['record_id', 'advantage'])
+    >>> found.details.models
+    4
     """
-    given: dict[str, Any] = {
-        "kernel": kernel if isinstance(kernel, str) else None,
-        "noise_variance": noise_variance,
-        "fit_kernel_scale": fit_kernel_scale,
-        "sensitivity": sensitivity,
-        "route": route,
-        "inducing": inducing,
-        "error": error,
-        "seed": seed,
-    }
-    process = {name: value for name, value in given.items() if value is not None}
-    validated(AuditSettings, seed=seed)
-    told: dict[str, Any] = {
-        "question": question,
-        "fraction": fraction,
-        "observes": observes,
-        "weight_decay": weight_decay,
-        "secret": None if secret is None else str(secret),
-        "secret_prior": secret_prior,
-        "secret_within": secret_within,
-        "secret_values": None if secret_values is None else tuple(secret_values),
-    }
-    asked_of_model = {k: value for k, value in told.items() if value != getattr(MODEL_DEFAULTS, k)}
-    how = {"models": models, "minutes": minutes, "keep": None if keep is None else str(keep)}
+    train, kernel = settings.pop("train", None), settings.pop("kernel", None)
+    given = {"models": models, "minutes": minutes, "seed": seed, **settings}
+    if isinstance(model, Path) or (isinstance(model, str) and model not in PROCESSES):
+        given["model"], model = str(model), None
+    if isinstance(kernel, str):
+        given["kernel"], kernel = kernel, None
+    asked = asked_for(given, attacker=attacker, process=model if isinstance(model, str) else None)
+    if not isinstance(model, str):
+        asked = replace(asked, model=model)
     is_dataset = isinstance(X, Dataset)
-    if isinstance(model, (str, Path)):
-        asked_of_model["model"], model = str(model), None
-    arrays = not is_dataset and settings is None
-    of_objects = model is not None or train is not None
-    asked = Asked(
-        dataset=X if is_dataset else None,
-        X=None if is_dataset else X,
-        y=y,
-        record_ids=record_ids,
-        groups=groups,
-        sample_weight=sample_weight,
-        model=model,
-        train=train,
-        kernel=None if isinstance(kernel, str) else kernel,
-        task=task,
-        settings=as_given(AuditSettings, process)
-        if arrays
-        else beside(
-            "settings",
-            settings or AUDIT_DEFAULTS,
-            process | ({"explain": explain} if settings and explain else {}),
-        ),
-        chosen=as_given(ModelSettings, asked_of_model)
-        if of_objects and chosen is None
-        else beside("chosen", chosen or MODEL_DEFAULTS, asked_of_model),
-        training=beside("training", training or TRAINING_DEFAULTS, how),
-        on_progress=on_progress,
-    )
-    if settings is not None:
-        return examined(asked, on_stage=on_stage)
-    names = OF_TABLES if is_dataset else IN_PYTHON
-    with told_in_python(names):
-        found = examined(asked, explain=explain, on_stage=on_stage)
-    for sentence in found.warnings:
-        python_warnings.warn(in_python(sentence, names), stacklevel=2)
-    return found
+    asked = replace(
+        asked, dataset=X if is_dataset else None, X=None if is_dataset else X, y=y,
+        record_ids=record_ids, groups=groups, sample_weight=sample_weight, train=train,
+        kernel=kernel, task=task,
+    )  # fmt: skip
+    return _warned(examined(asked, explain=asked.settings.explain if "explain" in given else 0))
 
 
-def as_given(model: type[Model], given: Mapping[str, Any]) -> Model:
-    """Settings from Python's parameters, which the computation itself checks and words."""
-    return model.model_construct(_fields_set=set(given), **given)
-
-
-def beside(name: str, whole: Model, given: Mapping[str, Any]) -> Model:
-    """Settings that were passed whole with what stands beside them; refused where both say it."""
-    some = {key: value for key, value in given.items() if value is not None}
-    if not some:
-        return whole
-    twice = sorted(whole.model_fields_set & set(some))
-    if twice:
-        raise InputError(f"{twice[0]} stands in {name} and beside it; leave out one of the two.")
-    return validated(type(whole), **whole.model_dump(exclude_unset=True), **some)
-
-
-def audit_frame(
-    frame: Any,
-    *,
-    target: str,
-    id_column: str | None = None,
-    task: Task | None = None,
-    missing: Missing = DATA_DEFAULTS.missing,
-    ignore: Sequence[str] = (),
-    group_column: str | None = None,
-    by: str | Sequence[str] = (),
-    na_values: Sequence[str] = DATA_DEFAULTS.na_values,
-    settings: AuditSettings = AUDIT_DEFAULTS,
-    model: Any = MODEL_DEFAULTS,
-    secret: str | None = None,
-    secret_prior: str = MODEL_DEFAULTS.secret_prior,
-    secret_within: float | None = None,
-    secret_values: Sequence[float] | None = None,
-    train: Any = None,
-    training: TrainingSettings = TRAINING_DEFAULTS,
-    on_stage: OnStage | None = None,
-) -> Audit:
+def audit_frame(frame: Any, *, model: Any = None, **settings: Any) -> Audit:
     """Audit a pandas, polars or Arrow table in memory: encoded and scaled, as a file would be.
 
     Parameters
     ----------
     frame
         One row per record.
-    target, id_column, task, missing, ignore, group_column, by, na_values
-        As the options of ``leakscope audit`` (:class:`leakscope.settings.DataSettings`).
-    settings, secret, secret_prior, secret_within, secret_values, train, training, on_stage
-        As in :func:`leakscope.audit`; a training gets the columns as they stand.
     model
-        Settings of a model (``chosen`` there), its name, such as ``"ridge"``, or any model of your
-        own, as there; it is given the columns as they stand.
+        As in :func:`leakscope.audit`; a model of your own is given the columns as they stand.
+    settings
+        ``target``, which must be there, ``id_column``, ``task``, ``missing``, ``ignore``,
+        ``group_column``, ``by`` and ``na_values``, as the options of ``leakscope audit``; and what
+        :func:`leakscope.audit` takes besides arrays.
 
     Examples
     --------
@@ -341,58 +169,59 @@ def audit_frame(
     >>> result.dataset.records, result.model.type
     (178, 'Ridge')
     """
+    if "target" not in settings:
+        raise InputError("target is missing: name the column that the model predicts.")
+    of_data = {k: settings.pop(k) for k in DataSettings.model_fields if k in settings}
+    task, train = of_data.pop("task", None), settings.pop("train", None)
+    attacker = settings.pop("attacker", None)
+    if isinstance(model, Path) or (isinstance(model, str) and model not in PROCESSES):
+        settings["model"], model = str(model), None
+    process = model if isinstance(model, str) else None
+    asked = asked_for(settings, attacker=attacker, process=process)
+    if process is None:
+        asked = replace(asked, model=model, train=train)
 
     def read(wanted: Task | None, two_values_are_classes: bool) -> Dataset:
         return from_frame(
-            frame,
-            target=target,
-            id_column=id_column,
-            task=wanted,
-            missing=missing,
-            ignore=ignore,
-            group_column=group_column,
-            by=by,
-            na_values=na_values,
-            two_values_are_classes=two_values_are_classes,
+            frame, task=wanted, two_values_are_classes=two_values_are_classes, **of_data
         )
 
-    own = None if isinstance(model, (str, ModelSettings)) else model
-    if isinstance(model, str):
-        model = validated(ModelSettings, model=model)
-    told = {
-        "secret": secret,
-        "secret_prior": secret_prior,
-        "secret_within": secret_within,
-        "secret_values": None if secret_values is None else tuple(secret_values),
-    }
-    chosen = beside(
-        "model",
-        MODEL_DEFAULTS if own is not None else model,
-        {k: value for k, value in told.items() if value != getattr(MODEL_DEFAULTS, k)},
-    )
-    asked = Asked(settings=settings, chosen=chosen, model=own, train=train, training=training)
-    with told_in_python(OF_TABLES):
-        asked = replace(asked, dataset=dataset_for(read, task, asked))
-        found = examined(asked, on_stage=on_stage)
+    return _warned(examined(replace(asked, dataset=dataset_for(read, task, asked))))
+
+
+def _warned(found: Audit) -> Audit:
     for sentence in found.warnings:
-        python_warnings.warn(in_python(sentence, OF_TABLES), stacklevel=2)
+        python_warnings.warn(sentence, stacklevel=3)
     return found
 
 
-def asked_by_settings(
-    settings: AuditSettings, chosen: ModelSettings, training: TrainingSettings
+def asked_for(
+    given: Mapping[str, Any], *, attacker: str | None = None, process: str | None = None
 ) -> Asked:
-    """What settings ask for, before the data are read; refused where they do not go together."""
-    asked = Asked(settings=settings, chosen=chosen, training=training)
-    require_one_subject(asked)
-    return asked
+    """What settings by their names ask for; ``process`` is the name of a Gaussian process."""
+    values = {name: value for name, value in given.items() if value is not None}
+    if attacker is not None:
+        if attacker not in ATTACKERS or {"question", "fraction"} & set(values):
+            raise InputError(
+                f"attacker must be one of {', '.join(ATTACKERS)}, without question and fraction, "
+                f"but it is {attacker!r}."
+            )
+        if attacker != "pool":
+            values["question"], values["fraction"] = ATTACKERS[attacker][:2]
+    if process is None:
+        settings, chosen, training = settings_by_name(values)
+        return Asked(settings=settings, chosen=chosen, training=training)
+    of_process = set(PROCESSES[process].model_fields)
+    own = {name: values.pop(name) for name in list(values) if name in of_process}
+    settings, chosen, training = settings_by_name(values)
+    model = Process.named(process, **own)
+    return Asked(model=model, settings=settings, chosen=chosen, training=training)
 
 
-def expected(asked: Asked, dataset: Dataset) -> tuple[tuple[str, ...], str | None]:
-    """The stages that the audit will go through, and what a long one will take, in words."""
+def expected(asked: Asked, dataset: Dataset) -> str | None:
+    """What a long audit will take, in words."""
     whole = replace(asked, dataset=dataset)
-    kind = kind_for(whole)
-    return kind.stages_for(whole), kind.cost(whole)
+    return kind_for(whole).cost(whole)
 
 
 def dataset_for(read: Any, task: Task | None, asked: Asked) -> Dataset:
@@ -401,13 +230,10 @@ def dataset_for(read: Any, task: Task | None, asked: Asked) -> Dataset:
     ``read`` is called once, with the task (None where the data are to say) and whether two values
     are classes, as they are to a stand-in.
     """
-
     said = task is not None
+    own_classes = (predicts_classes(model) is True for model in (asked.train, asked.own))
     if task is None and (
-        classifies(asked.chosen)
-        or trains_classes(asked.training)
-        or predicts_classes(asked.train) is True
-        or predicts_classes(asked.own) is True
+        classifies(asked.chosen) or trains_classes(asked.training) or any(own_classes)
     ):
         task = "classification"
     found: Dataset = read(task, not (asked.has_model or asked.of_process))
@@ -588,53 +414,12 @@ def _fallen_back(asked: Asked, subject: Subject) -> str | None:
     why = none_fitted(arrays_as_dataset(asked))
     if why is None:
         return None
-    if asked.chosen.model_fields_set and asked.X is not None:
-        raise InputError(f"{min(asked.chosen.model_fields_set)} needs a fitted model, but {why}.")
     if asked.chosen.model_fields_set:
-        option = described(ModelSettings, min(asked.chosen.model_fields_set)).option
-        raise InputError(f"{option} needs a fitted model, and none was fitted, because {why}.")
+        raise InputError(f"{min(asked.chosen.model_fields_set)} needs a fitted model, but {why}.")
     return (
         f"no model was given, and none was fitted, because {why}: a Gaussian process stands in, "
         "and its noise is assumed."
     )
-
-
-def require_one_subject(asked: Asked) -> None:
-    """Refuse what belongs to one kind of model beside another."""
-    if asked.model is not None and asked.train is not None:
-        raise InputError("give model or train, not both: model takes a training too.")
-    if asked.sample_weight is not None and asked.model is None:
-        raise InputError("sample_weight belongs to model; pass one.")
-    for given, named, name in (
-        (asked.model, asked.chosen.model, "model stands in chosen"),
-        (asked.train, asked.training.train, "train stands in training"),
-    ):
-        if given is not None and named is not None:
-            raise InputError(f"{name} and beside it; leave out one of the two.")
-    own = tuple(name for name in asked.of_process if name != "model")
-    if (asked.model is not None or asked.train is not None) and own:
-        raise InputError(
-            f"{own[0]} is an option of the Gaussian process and does not apply to your own model; "
-            f"leave out {own[0]}, or the model."
-        )
-    _require_one_source(asked)
-    _require_secret(asked)
-    if asked.train is not None and asked.chosen.model_fields_set:
-        name = min(asked.chosen.model_fields_set)
-        raise InputError(
-            f"{name} belongs to a fitted model, and does not go with train: there the attacker "
-            "sees the log-odds, or the residual, and each other record is in with probability one "
-            f"half; leave out {name}."
-        )
-    if asked.task not in (None, "classification", "regression"):
-        raise InputError(
-            f'task must be "classification" or "regression", but it is {asked.task!r}.'
-        )
-    if asked.task is not None and (not (asked.has_model or asked.trains) or asked.dataset):
-        raise InputError(
-            "task belongs to a training with arrays; a dataset has its own; leave out task."
-        )
-    _require_own_options(asked)
 
 
 # What belongs to arrays, and what a dataset has instead.
@@ -643,101 +428,48 @@ OF_ARRAYS = {
     "record_ids": "has its own ids (id_column, where it is read)",
     "groups": "has its own groups (group_column, where it is read)",
     "sample_weight": "has no weights",
-    "kernel": "takes a kernel by its name, with options in settings",
 }
 
 
-def _require_one_source(asked: Asked) -> None:
-    """Refuse what a dataset has itself, and what is not done to arrays."""
-    for name, what in OF_ARRAYS.items():
-        if asked.dataset is not None and getattr(asked, name) is not None:
-            raise InputError(
-                f"{name} stands beside a Dataset, which {what}; leave it out, or give arrays."
-            )
-    settings, options = asked.settings, asked.settings.kernel_options()
-    if asked.kernel is not None and ("kernel" in settings.model_fields_set or options):
-        name = next(iter(options), "kernel")
-        raise InputError(f"{name} stands in settings beside a kernel; leave out one of the two.")
-    if asked.kernel is not None and (asked.has_model or asked.trains):
-        raise InputError("kernel belongs to the Gaussian process; leave out kernel, or the model.")
-    scaled = "scaling" in settings.model_fields_set and settings.scaling != "none"
-    if (
-        scaled
-        and asked.X is not None
-        and (asked.of_process or asked.trains or asked.own is not None)
-    ):
-        raise InputError(
-            "scaling stands in settings, and arrays are taken as they are; scale X, or give a "
-            "Dataset."
-        )
+def require_one_subject(asked: Asked) -> None:
+    """Refuse what belongs to one kind of model, or to arrays, beside another."""
+    if asked.dataset is not None:
+        for name, what in OF_ARRAYS.items():
+            if getattr(asked, name) is not None:
+                raise InputError(f"{name} stands beside a Dataset, which {what}; leave it out.")
+    named = asked.chosen.model is not None or asked.training.train is not None
+    if (asked.model is not None) + (asked.train is not None) + named > 1:
+        raise InputError("give one model, as an object or by its name.")
+    if asked.sample_weight is not None and asked.model is None:
+        raise InputError("sample_weight belongs to model; pass one.")
+    process = [name for name in asked.of_process if name != "model"]
+    fit = [name for name in _given(asked.chosen) if name != "model"]
+    training = [name for name in _given(asked.training) if name != "train"]
+    if process and (asked.has_model or asked.trains):
+        raise InputError(f"{process[0]} belongs to a Gaussian process; leave it out, or the model.")
+    if fit and (asked.trains or asked.of_process):
+        raise InputError(f"{fit[0]} belongs to a fitted model; leave it out, or name one.")
+    if training and not (asked.trains or asked.own is not None):
+        raise InputError(f"{training[0]} belongs to models of halves; name what is trained.")
+    if asked.chosen.model is None and asked.model is None:
+        for name in ("C", "alpha", "gamma"):
+            if name in fit:
+                raise InputError(f"{name} belongs to a model that is named, such as logistic.")
+    _require_secret(asked.chosen)
+    if asked.task not in (None, "classification", "regression"):
+        raise InputError(f'task must be "classification" or "regression", not {asked.task!r}.')
 
 
-def _require_secret(asked: Asked) -> None:
-    """Refuse what belongs to a secret column where none is named, or where none can be examined."""
-    chosen = asked.chosen
-    if chosen.secret is None:
-        for name in ("secret_prior", "secret_within", "secret_values"):
-            if name in chosen.model_fields_set and getattr(chosen, name) is not None:
-                raise InputError(f"{described(ModelSettings, name).option} belongs to --secret.")
-        return
-    if chosen.secret_prior not in get_args(SecretPrior):
-        raise InputError(
-            f"--secret-prior must be one of {', '.join(get_args(SecretPrior))}, but it is "
-            f"{chosen.secret_prior!r}."
-        )
-    if chosen.secret_within is not None and not 0.0 < chosen.secret_within < np.inf:
-        raise InputError(f"--secret-within must be above 0, but it is {chosen.secret_within!r}.")
+def _given(settings: ModelSettings | Any) -> list[str]:
+    """The settings that were given a value."""
+    names = sorted(settings.model_fields_set)
+    return [name for name in names if getattr(settings, name) is not None]
+
+
+def _require_secret(chosen: ModelSettings) -> None:
+    """Refuse what belongs to a secret column where none is named."""
+    given = [name for name in _given(chosen) if name.startswith("secret_")]
+    if chosen.secret is None and given:
+        raise InputError(f"{given[0]} belongs to secret; name the column.")
     if chosen.secret_within is not None and chosen.secret_values is not None:
-        raise InputError("give --secret-within or --secret-values, not both.")
-    if asked.trains or asked.of_process:
-        raise InputError(
-            "--secret is worked out for fitted models with coefficients (linear, ridge, logistic, "
-            "Poisson): other models would have to be trained anew for every record and each of "
-            "its values; name one of these with --model."
-        )
-
-
-def _require_own_options(asked: Asked) -> None:
-    process, chosen, training = asked.settings.of_process(), asked.chosen, asked.training
-    if training.train is not None:
-        for model, given in (
-            (ModelSettings, sorted(chosen.model_fields_set)),
-            (AuditSettings, list(process)),
-        ):
-            for name in given:
-                raise InputError(
-                    f"{described(model, name).option} does not go with --train; leave out one of "
-                    "them."
-                )
-    elif asked.train is None and asked.own is None:
-        for name in sorted(training.model_fields_set):
-            if getattr(training, name) is not None:
-                option = described(TrainingSettings, name).option
-                raise InputError(
-                    f"{option} belongs to a training; name what is trained with --model or --train."
-                )
-    if asked.model is not None and asked.process is None:
-        return
-    if chosen.model is None:
-        for name in ModelSettings.model_fields:
-            if name not in chosen.model_fields_set or getattr(chosen, name) is None:
-                continue
-            option = described(ModelSettings, name).option
-            if name in ("C", "alpha", "gamma"):
-                raise InputError(
-                    f"{option} belongs to --model; name one, such as --model logistic."
-                )
-            if asked.of_process and asked.X is not None:
-                raise InputError(
-                    f"{name} needs a fitted model, and {asked.of_process[0]} asks for a Gaussian "
-                    "process."
-                )
-            if asked.of_process:
-                first = asked.of_process[0]
-                raise InputError(
-                    f"{option} belongs to a fitted model; leave out "
-                    f"{described(AuditSettings, first).option}."
-                )
-    elif process:
-        option = described(AuditSettings, process[0]).typed
-        raise InputError(f"{option} belongs to the Gaussian process; leave it out with --model.")
+        raise InputError("give secret_within or secret_values, not both.")

@@ -6,8 +6,7 @@ end decides.  Above is what is known to be above; the rest cannot be told.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,17 +17,8 @@ from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.results.audit import FPRS, Audit
-from leakscope.results.shown import are
+from leakscope.results.shown import are, named
 from leakscope.settings.decide import Thresholds
-
-# Each measure, and the range its limit must come from; thresholds of other verbs have the same
-# names (:class:`leakscope.settings.decide.Thresholds`).
-LIMITS = {
-    "advantage": (0.0, 1.0),
-    "tpr": (0.0, 1.0),
-    "auc": (0.5, 1.0),
-    "kl": (0.0, math.inf),
-}
 
 # The false-positive rate of every threshold on a TPR, and of accusations.
 FPR = 0.001
@@ -36,6 +26,7 @@ FPR = 0.001
 COLUMN = {"tpr": FPRS[FPR]}
 WORDS = {"tpr": "TPR at 0.1% FPR"}
 
+# Units that a sentence names.
 NAMED = 5
 
 
@@ -81,49 +72,7 @@ def limits_of(thresholds: Thresholds) -> list[Limit]:
     return found
 
 
-def gate_thresholds(thresholds: Thresholds, texts: Sequence[str] | None = None) -> dict[str, float]:
-    """Thresholds and the limits of ``--fail-above`` as one; of two on a measure the lower holds."""
-    found = gate_limits(texts)
-    for limit in limits_of(thresholds):
-        found[limit.measure] = min(limit.value, found.get(limit.measure, math.inf))
-    return found
-
-
-def gate_limits(texts: Sequence[str] | None) -> dict[str, float]:
-    """``advantage=0.2`` and the like, one entry a measure.
-
-    Examples
-    --------
-    >>> from leakscope import auditing
-    >>> auditing.gate_limits(["advantage=0.2,auc=0.7"])
-    {'advantage': 0.2, 'auc': 0.7}
-    """
-    found: dict[str, float] = {}
-    for text in texts or ():
-        for entry in text.split(","):
-            name, _, number = entry.partition("=")
-            if name not in LIMITS or not number:
-                raise InputError(
-                    f"--fail-above takes {', '.join(f'{known}=NUMBER' for known in LIMITS)}, but "
-                    f"it is {entry!r}."
-                )
-            found[name] = _limit(name, number)
-    return found
-
-
-def _limit(name: str, text: str) -> float:
-    low, high = LIMITS[name]
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not (low <= number <= high and math.isfinite(number)):
-        rest = f"from {low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
-        raise InputError(f"--fail-above {name} must be a number {rest}, but it is {text!r}.")
-    return number
-
-
-def gate_failures(audit: Audit, above: dict[str, float]) -> list[str]:
+def gate_failures(audit: Audit, above: Mapping[str, float]) -> list[str]:
     """A sentence for each limit that is exceeded, or may be; none where the audit passes.
 
     Examples
@@ -140,49 +89,44 @@ def gate_failures(audit: Audit, above: dict[str, float]) -> list[str]:
     return [sentence for part in judged(audit, above) for sentence in part]
 
 
-def judged(audit: Audit, above: dict[str, float]) -> tuple[list[str], list[str]]:
+def judged(audit: Audit, above: Mapping[str, float]) -> tuple[list[str], list[str]]:
     """Sentences on limits that are known to be exceeded, and on what cannot be told."""
     exceeded, unknown = list[str](), list[str]()
     known = audit.known
     for name, limit in above.items():
-        column = COLUMN.get(name, name)
-        words = WORDS.get(name, name)
+        column, words = COLUMN.get(name, name), WORDS.get(name, name)
         if column not in audit.table:
             unknown.append(f"the audit gives no {words}.")
             continue
-        largest = audit.totals.largest.get(column)
         if not audit.complete:
+            largest = audit.totals.largest.get(column)
             if largest is None or largest > limit:
                 first = audit.order[audit.table.of(column)[audit.order] > limit]
                 number = "infinite" if largest is None else f"{largest:.4g}"
-                exceeded.append(
-                    f"the largest {words} is {number}, above {limit:g}: {_named(audit, first)}."
-                )
+                who = _named(audit, first)
+                exceeded.append(f"the largest {words} is {number}, above {limit:g}: {who}.")
             continue
         low, high = _ends(audit, column)
         sure = known & (low > limit)
-        for rows, where, told in (
+        reaching = known & ~sure & ~(high <= limit)
+        doubt = "not known to be within the limit, which their intervals reach above"
+        for rows, where, sentences in (
             (sure, "above the limit", exceeded),
-            (
-                known & ~sure & ~(high <= limit),
-                "not known to be within the limit, which their intervals reach above",
-                unknown,
-            ),
+            (reaching, doubt, unknown),
         ):
             if rows.any():
                 value = audit.table.of(column)
                 which = np.flatnonzero(rows)[np.argsort(-value[rows], kind="stable")]
-                verb = are(which.size)
-                told.append(
-                    f"{which.size} of {audit.units} {audit.unit}s {verb} {where}, {words} "
-                    f"{limit:g}: {_named(audit, which)}."
+                sentences.append(
+                    f"{which.size} of {audit.units} {audit.unit}s {are(which.size)} {where}, "
+                    f"{words} {limit:g}: {_named(audit, which)}."
                 )
     dark = int(np.count_nonzero(~known)) if audit.complete else audit.untrusted
     if above and dark:
         why, remedy = audit.about.doubt(audit)
-        some = f"{dark} of {audit.units} {audit.unit}s {are(dark)}"
         unknown.append(
-            f"{some} {why}, so it is not known whether they are within the limit: {remedy}."
+            f"{dark} of {audit.units} {audit.unit}s {are(dark)} {why}, so it is not known whether "
+            f"they are within the limit: {remedy}."
         )
     return exceeded, unknown
 
@@ -201,5 +145,4 @@ def _ends(audit: Audit, name: str) -> tuple[FloatArray, FloatArray]:
 
 
 def _named(audit: Audit, rows: NDArray[np.intp]) -> str:
-    ids = ", ".join(str(audit.record_ids[row]) for row in rows[:NAMED])
-    return f"{ids} and {rows.size - NAMED} more" if rows.size > NAMED else ids
+    return named([audit.record_ids[row] for row in rows], NAMED)

@@ -12,6 +12,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import typer
 
@@ -29,8 +30,7 @@ from leakscope.cli import (
     serve,
     verify,
 )
-from leakscope.cli.options import sectioned
-from leakscope.cli.output import Guarded, as_typed
+from leakscope.cli.output import Guarded
 from leakscope.cli.removed import replacements
 from leakscope.errors import InputError
 
@@ -45,26 +45,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("advise", cls=Guarded, short_help=advise.SUMMARY, epilog=advise.EPILOG)(advise.advise)
 app.add_typer(attack.app, short_help=attack.SUMMARY)
-app.command("audit", cls=sectioned(audit.SECTIONS), short_help=audit.SUMMARY, epilog=audit.EPILOG)(
-    audit.audit
-)
-app.command("compare", cls=Guarded, short_help=compare.SUMMARY, epilog=compare.EPILOG)(
-    compare.compare
-)
-app.command("decide", cls=Guarded, short_help=decide.SUMMARY, epilog=decide.EPILOG)(decide.decide)
-app.command("erase", cls=Guarded, short_help=erase.SUMMARY, epilog=erase.EPILOG)(erase.erase)
-app.command("measure", cls=Guarded, short_help=measure.SUMMARY, epilog=measure.EPILOG)(
-    measure.measure
-)
 app.add_typer(plan.app, short_help=plan.SUMMARY)
-app.command("report", cls=Guarded, short_help=report.SUMMARY, epilog=report.EPILOG)(report.report)
-app.command("reproduce", cls=Guarded, short_help=reproduce.SUMMARY, epilog=reproduce.EPILOG)(
-    reproduce.reproduce
-)
-app.command("serve", short_help=serve.SUMMARY, epilog=serve.EPILOG)(serve.serve)
-app.command("verify", cls=Guarded, short_help=verify.SUMMARY, epilog=verify.EPILOG)(verify.verify)
+_VERBS: tuple[Any, ...] = (
+    advise, audit, compare, decide, erase, measure, report, reproduce, serve, verify,
+)  # fmt: skip
+for _verb in _VERBS:
+    _name = _verb.__name__.rpartition(".")[2]
+    app.command(
+        _name,
+        cls=None if _verb is serve else Guarded,
+        short_help=_verb.SUMMARY,
+        epilog=_verb.EPILOG,
+    )(getattr(_verb, _name))
 
 
 def _print_version(wanted: bool) -> None:
@@ -122,7 +115,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except InputError as error:
         from leakscope.data.files import printable
 
-        print(f"leakscope: {printable(as_typed(str(error)))}", file=sys.stderr)
+        print(f"leakscope: {printable(str(error))}", file=sys.stderr)
         return 2
     except MemoryError:
         print(

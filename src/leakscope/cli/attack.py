@@ -8,15 +8,12 @@ import typer
 
 from leakscope.cli import attack_membership, attack_reconstruct
 from leakscope.cli.options import (
-    KERNEL,
-    READING,
     DatasetFile,
     Example,
     JsonPath,
     Options,
     RunDirectory,
     dataset_from,
-    sectioned,
     with_options,
 )
 from leakscope.cli.output import (
@@ -66,36 +63,9 @@ PROCESS = Options(
     ),
     texts={"noise_variance": "The noise on the target, in squared units of it as used."},
 )
-OF_PROCESS = {
-    "How the data are read": READING,
-    "The Gaussian process that stands for the model": (*KERNEL, "noise_variance"),
-}
-SECTIONS = {
-    "Options": (
-        "record",
-        "example",
-        "target",
-        "id_column",
-        "task",
-        "queries",
-        "seed",
-        "run_dir",
-        "json_path",
-    ),
-    **OF_PROCESS,
-    "How the query is searched for": (
-        "objective",
-        "starts",
-        "begin",
-        "steps",
-        "climb",
-        "method",
-        "box",
-    ),
-}
 
 
-@app.command("query", cls=sectioned(SECTIONS), short_help=QUERY_SUMMARY, epilog=EPILOG)
+@app.command("query", cls=Guarded, short_help=QUERY_SUMMARY, epilog=EPILOG)
 @with_options(
     data=Options(DataSettings, without=("group_column", "by")),
     model=PROCESS,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakscope.cli.attack_pages import NETWORK, TrainingData, attack_and_show
-from leakscope.cli.options import JsonPath, Options, with_options
-from leakscope.cli.output import fraction, table, wrapped
+from leakscope.cli.attack_pages import NETWORK, TrainingData
+from leakscope.cli.options import JsonPath, Options, in_options, with_options
+from leakscope.cli.output import emit, table, wrapped
 from leakscope.settings.attack import MembershipSettings, PoolAttackSettings
 
 if TYPE_CHECKING:
@@ -72,14 +72,11 @@ def membership(
     """
     from leakscope.attacking import attack_membership
 
-    attack_and_show(
-        membership,
-        lambda: attack_membership(
+    with in_options(membership):
+        found = attack_membership(
             model, queries, pool=pool, settings=pooled, leaked=leaked, data=data, **dict(settings)
-        ),
-        _page,
-        json_path,
-    )
+        )
+    emit(found, json_path, _page(found))
 
 
 def _page(found: MembershipAttack | ModelMembershipAttack) -> str:
@@ -111,6 +108,8 @@ def _network_page(document: MembershipAttack) -> str:
 
 
 def _pooled_page(document: ModelMembershipAttack) -> str:
+    from leakscope.results.shown import certain
+
     opening = (
         f"{document.model.name} {document.model.origin}; {document.queries} queries, "
         f"{document.in_pool} of them in the pool of {document.pool}, of which a share of "
@@ -122,7 +121,7 @@ def _pooled_page(document: ModelMembershipAttack) -> str:
             str(document.record_ids[i]),
             f"{document.answers[i]:.4g}",
             f"{document.scores[i]:+.3f}",
-            fraction(document.posteriors[i]),
+            certain(document.posteriors[i]),
             *("yes" if (document.scores[i] or 0.0) > limit else "no" for limit in limits),
             "yes" if document.trusted[i] else "NO",
         ]

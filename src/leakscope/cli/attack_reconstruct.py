@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakscope.cli.attack_pages import NETWORK, TrainingData, attack_and_show
-from leakscope.cli.options import JsonPath, Options, with_options
-from leakscope.cli.output import table, wrapped
+from leakscope.cli.attack_pages import NETWORK, TrainingData
+from leakscope.cli.options import JsonPath, Options, in_options, with_options
+from leakscope.cli.output import emit, table, wrapped
 from leakscope.errors import InputError
 from leakscope.settings.attack import FitReconstructSettings, ReconstructSettings
 
@@ -54,12 +54,9 @@ def reconstruct(
         raise InputError("--black-box needs --margin: the weights are what tells the margin.")
     from leakscope.attacking import attack_reconstruct
 
-    attack_and_show(
-        reconstruct,
-        lambda: attack_reconstruct(model, known=known, settings=fit, data=data, **dict(settings)),
-        _shown,
-        json_path,
-    )
+    with in_options(reconstruct):
+        found = attack_reconstruct(model, known=known, settings=fit, data=data, **dict(settings))
+    emit(found, json_path, _shown(found))
 
 
 def _shown(found: ReconstructAttack | FitReconstructAttack) -> str:

@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakscope.cli.options import JsonPath, Options, with_options
-from leakscope.cli.output import (
-    STDOUT,
-    end_judged,
-    fraction,
-    say,
-    show,
-    table,
-    with_json,
-    wrapped,
-)
+from leakscope.cli.options import Html, JsonPath, Options, Redact, with_options
+from leakscope.cli.output import STDOUT, end_judged, show, table, warn, with_json, wrapped
 from leakscope.settings.compare import CompareSettings
 
 if TYPE_CHECKING:
@@ -27,8 +18,11 @@ if TYPE_CHECKING:
 SUMMARY = "Two audits side by side: data, kernels, before and after."
 EPILOG = "Example: leakscope compare before after --html compared.html"
 
-# Digits of a data digest and the like are cut to this many characters on the screen.
+# Signs of a difference that the screen shows.
 LONGEST = 40
+
+# Of the records that changed most, how many are printed.
+SHOWN = 5
 
 
 @with_options(settings=Options(CompareSettings))
@@ -41,18 +35,8 @@ def compare(
         ),
     ],
     second: Annotated[Path, typer.Argument(help="The run to compare with it.", metavar="RUN")],
-    top: Annotated[
-        int,
-        typer.Option(help="How many of the records that changed most to print.", metavar="COUNT"),
-    ] = 5,
-    html: Annotated[
-        Path | None,
-        typer.Option(help="Write it as one HTML page.", metavar="FILE.html", show_default=False),
-    ] = None,
-    redact: Annotated[
-        bool,
-        typer.Option("--redact", help="Aggregates only: no ids and no rows of single records."),
-    ] = False,
+    html: Html = None,
+    redact: Redact = False,
     settings: CompareSettings,
     fail_if_worse: Annotated[
         bool,
@@ -69,31 +53,22 @@ def compare(
     Records are compared one by one where the data are the same or both have an id column;
     otherwise only the distributions are.  Runs that answer different questions are refused.
     """
-    from leakscope.errors import InputError
-
-    if top < 0:
-        raise InputError(f"--top must be zero or more, but it is {top}.")
-    if html is not None:
-        from leakscope.reporting.pages import require_report_path
-
-        require_report_path(html)
     from leakscope.comparing import compare as compare_runs
+    from leakscope.reporting.comparison_page import write_comparison
+    from leakscope.reporting.pages import require_report_path
 
+    if html is not None:
+        require_report_path(html)
     found = compare_runs(first, second, tolerance=settings.tolerance)
-    if redact:
-        found = found.aggregates_only()
-    for sentence in found.warnings:
-        say(f"warning: {sentence}")
+    found = found.aggregates_only() if redact else found
+    warn(found)
     with with_json(found, json_path):
         if html is not None:
-            from leakscope.reporting import write_comparison
-
             write_comparison(found, html)
     if json_path != STDOUT:
-        show(_page(found, top) + "\n")
+        show(_page(found) + "\n")
         if html is not None:
-            kind = "aggregates only" if redact else "as sensitive as the data"
-            show(f"\nComparison: {html} ({html.stat().st_size / 1e6:.1f} MB, {kind})\n")
+            show(f"\nComparison: {html}\n")
     if fail_if_worse:
         end_judged(
             [f"{sentence}." for sentence in found.worse],
@@ -101,12 +76,13 @@ def compare(
         )
 
 
-def _page(found: Comparison, top: int) -> str:
+def _page(found: Comparison) -> str:
     """What a person sees."""
+    sides = (found.first, found.second)
     parts = [
         "\n".join(
             f"{place}: {side.run} ({side.dataset}, {side.units} {found.unit}s; {side.what})"
-            for place, side in (("First", found.first), ("Second", found.second))
+            for place, side in zip(("First", "Second"), sides, strict=True)
         )
     ]
     if found.differences:
@@ -120,29 +96,27 @@ def _page(found: Comparison, top: int) -> str:
     else:
         parts.append(_ranks(found))
         for words, records in (("increases", found.risen), ("decreases", found.fallen)):
-            if records[:top]:
-                parts.append(_moved(f"Largest {words}", records[:top]))
-    parts.append(wrapped(found.verdict))
-    return "\n\n".join(parts)
+            if records:
+                parts.append(_moved(f"Largest {words}", records[:SHOWN]))
+    return "\n\n".join([*parts, wrapped(found.verdict)])
 
 
 def _levels(found: Comparison) -> str:
-    first, second = sides = found.first, found.second
-    rows = [
-        ["largest advantage", *(fraction(s.largest_advantage) for s in (first, second))],
-        ["median advantage", *(fraction(s.median_advantage) for s in (first, second))],
-        *(
-            [
-                ["largest TPR at 1%", *(fraction(s.largest_tpr_at_fpr_0_01) for s in sides)],
-                ["largest TPR at 0.1%", *(fraction(s.largest_tpr_at_fpr_0_001) for s in sides)],
-            ]
-            if None not in (first.largest_tpr_at_fpr_0_001, second.largest_tpr_at_fpr_0_001)
-            else []
-        ),
-        ["with 0.1 or more", *(f"{s.exposed} of {s.units}" for s in (first, second))],
-        ["largest kl", *(_number(s.largest_kl) for s in (first, second))],
-        ["median kl", *(_number(s.median_kl) for s in (first, second))],
-    ]
+    from leakscope.results.audit import EXPOSED_ABOVE
+    from leakscope.results.shown import certain, digits
+
+    sides = (found.first, found.second)
+    fractions = {
+        "largest advantage": [side.largest_advantage for side in sides],
+        "median advantage": [side.median_advantage for side in sides],
+        "largest TPR at 1%": [side.largest_tpr_at_fpr_0_01 for side in sides],
+        "largest TPR at 0.1%": [side.largest_tpr_at_fpr_0_001 for side in sides],
+    }
+    rows = [[k, *map(certain, v)] for k, v in fractions.items() if None not in v]
+    exposed = [f"{side.exposed} of {side.units}" for side in sides]
+    rows.append([f"with {EXPOSED_ABOVE:g} or more", *exposed])
+    rows.append(["largest kl", *(digits(side.largest_kl, infinite=True) for side in sides)])
+    rows.append(["median kl", *(digits(side.median_kl, infinite=True) for side in sides)])
     return table([f"over all {found.unit}s", "first", "second"], rows)
 
 
@@ -161,19 +135,22 @@ def _ranks(found: Comparison) -> str:
         (found.appeared, found.appeared_ids, "are in the second only"),
     ):
         if count:
-            named = f": {', '.join(str(name) for name in ids)}" if ids else ""
+            names = f": {', '.join(map(str, ids))}" if ids else ""
             more = " and others" if ids and count > len(ids) else ""
-            words.append(f" {count} {verb}{named}{more}.")
+            words.append(f" {count} {verb}{names}{more}.")
     return wrapped("".join(words))
 
 
 def _moved(heading: str, records: list[ComparedRecord]) -> str:
+    from leakscope.results.shown import certain, digits
+
     rows = [
         [
             str(record.record_id),
             f"{record.first_rank} -> {record.second_rank}",
-            f"{fraction(record.first_advantage)} -> {fraction(record.second_advantage)}",
-            f"{_number(record.first_kl)} -> {_number(record.second_kl)}",
+            f"{certain(record.first_advantage)} -> {certain(record.second_advantage)}",
+            f"{digits(record.first_kl, infinite=True)} -> "
+            f"{digits(record.second_kl, infinite=True)}",
         ]
         for record in records
     ]
@@ -182,7 +159,3 @@ def _moved(heading: str, records: list[ComparedRecord]) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
-
-
-def _number(value: float | None) -> str:
-    return "infinite" if value is None else f"{value:.4g}"

@@ -13,7 +13,7 @@ from leakscope.cli.output import (
     EXCEEDED,
     STDOUT,
     WITHOUT_DIGEST,
-    emit_json,
+    emit,
     say,
     show,
     table,
@@ -76,15 +76,11 @@ def erase(
     from leakscope.results.reader import has_digest
 
     found = check(run, records=record, after=after, before=before, save=save, data=data)
-    for sentence in found.warnings:
-        say(f"note: {sentence}")
     if run.is_dir() and not has_digest(run):
         say(WITHOUT_DIGEST)
-    emit_json(found, json_path)
-    if json_path != STDOUT:
-        show(_page(found) + "\n")
-        if save is not None:
-            show(f"\nThe model without them: {save}\n")
+    emit(found, json_path, _page(found))
+    if json_path != STDOUT and save is not None:
+        show(f"\nThe model without them: {save}\n")
     if found.met is not True:
         raise typer.Exit(CANNOT_TELL if found.met is None else EXCEEDED)
 
@@ -92,10 +88,8 @@ def erase(
 def _page(found: Erasure) -> str:
     """What a person sees: the verdict first."""
     short = found.in_short()
-    parts = [wrapped(found.verdict)]
-    if short.rows:
-        parts.append(table(short.headings, short.rows))
+    parts = [wrapped(found.verdict), table(short.headings, short.rows) if short.rows else ""]
     for section in found.sections():
         parts += [wrapped(" ".join(section.paragraphs))]
         parts += [table(headings, rows) for headings, rows in section.tables]
-    return "\n\n".join(parts)
+    return "\n\n".join(filter(None, parts))

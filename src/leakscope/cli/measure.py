@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from leakscope.cli.options import JsonPath, Options, with_options
-from leakscope.cli.output import (
-    STDOUT,
-    emit_json,
-    end_judged,
-    in_options,
-    say,
-    show,
-    table,
-    wrapped,
-)
+from leakscope.cli.output import emit, end_judged, table, wrapped
 from leakscope.errors import InputError
 from leakscope.settings.measure import CanarySettings, MeasureSettings
 
@@ -92,63 +83,36 @@ def measure(
     bound on the training's epsilon; status 3 where it contradicts --claimed-epsilon, 4 where it
     does so only for Gaussian mechanisms.
     """
+    from leakscope.measuring import measure as measure_pair
+    from leakscope.measuring import measure_canaries
+    from leakscope.measuring.measure import measure_logits
+
     sources = (member or nonmember, member_scores or nonmember_scores, logits, canaries)
+    if sum(map(bool, sources)) != 1:
+        raise InputError(
+            "Give one source: --member and --nonmember, --member-scores and --nonmember-scores, "
+            "--logits or --canaries."
+        )
     if canary.model_fields_set and canaries is None:
         raise InputError("--guesses and --claimed-epsilon belong to --canaries.")
     if canaries is not None:
-        if sum(map(bool, sources)) > 1:
-            raise InputError("Give --canaries alone, without distributions, scores or logits.")
         if "fpr" in settings.model_fields_set:
             raise InputError("--fpr says nothing with --canaries; leave it out.")
-        from leakscope.measuring import measure_canaries
-
-        with in_options(measure):
-            seen = measure_canaries(canaries, **_without(settings, "fpr"), **dict(canary))
-        for sentence in seen.warnings:
-            say(f"warning: {sentence}")
-        emit_json(seen, json_path)
-        if json_path != STDOUT:
-            show(_short_page(seen) + "\n")
+        given = {name: value for name, value in settings if name != "fpr"}
+        seen = measure_canaries(canaries, **given, **dict(canary))
+        emit(seen, json_path, _short_page(seen))
         end_judged(*seen.contradictions())
         return
-    if (member or nonmember) and (member_scores or nonmember_scores):
-        raise InputError("Give two distributions or two files of scores, not both.")
     if logits is not None:
-        if member or nonmember or member_scores or nonmember_scores:
-            raise InputError("Give --logits alone, without distributions or scores.")
-        from leakscope.measuring.measure import measure_logits
-
-        with in_options(measure):
-            models = measure_logits(
-                logits, fpr=settings.fpr, confidence=settings.confidence, seed=settings.seed
-            )
-        emit_json(models, json_path)
-        if json_path != STDOUT:
-            show(_short_page(models) + "\n")
+        confidence, seed = settings.confidence, settings.seed
+        models = measure_logits(logits, fpr=settings.fpr, confidence=confidence, seed=seed)
+        emit(models, json_path, _short_page(models))
         return
     first, second = member or member_scores, nonmember or nonmember_scores
     if first is None or second is None:
-        raise InputError(
-            "Two distributions are needed, --member and --nonmember, or two files, "
-            "--member-scores and --nonmember-scores."
-        )
-    from leakscope.measuring import measure as measure_pair
-
-    with in_options(measure):
-        found = measure_pair(first, second, **dict(settings))
-    _tell(found, json_path)
-
-
-def _tell(found: Measurement, json_path: str | None) -> None:
-    for sentence in found.warnings:
-        say(f"warning: {sentence}")
-    emit_json(found, json_path)
-    if json_path != STDOUT:
-        show(_page(found) + "\n")
-
-
-def _without(settings: MeasureSettings, name: str) -> dict[str, Any]:
-    return {key: value for key, value in settings if key != name}
+        raise InputError("Two are needed: of members and of non-members.")
+    found = measure_pair(first, second, **dict(settings))
+    emit(found, json_path, _page(found))
 
 
 def _short_page(found: ResultDocument) -> str:
@@ -161,6 +125,6 @@ def _short_page(found: ResultDocument) -> str:
 def _page(found: Measurement) -> str:
     """A table of the numbers, with intervals where there are any."""
     short, note = found.in_short(), found.epsilon_note
-    told = wrapped(f"{TERMS} {note[:1].upper()}{note[1:]}.")
+    words = wrapped(f"{TERMS} {note[:1].upper()}{note[1:]}.")
     given = f"member {found.settings['member']} against nonmember {found.settings['nonmember']}"
-    return "\n".join([given, "", table(short.headings, short.rows), "", told])
+    return "\n".join([given, "", table(short.headings, short.rows), "", words])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import BaseModel
 
-from leakscope.cli.output import Guarded
 from leakscope.errors import InputError
-from leakscope.settings.data import DataSettings
+from leakscope.settings.data import READ_KEYS, DataSettings
 from leakscope.settings.setting import Described, described, validated
 
 if TYPE_CHECKING:
@@ -34,6 +34,32 @@ Example = Annotated[
     typer.Option(
         help="Not FILE but diabetes, breast_cancer, digits, iris or wine.",
         metavar="NAME",
+        show_default=False,
+    ),
+]
+Read = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--read",
+        help=f"How FILE is read: {', '.join(READ_KEYS)}; repeatable, such as missing=impute.",
+        metavar="KEY=VALUE",
+        show_default=False,
+    ),
+]
+SetValues = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="A parameter of --model, such as C=0.1 or depth=3; repeatable.",
+        metavar="KEY=VALUE",
+        show_default=False,
+    ),
+]
+DataNow = Annotated[
+    Path | None,
+    typer.Option(
+        help="Where the data are now, if not where the result says.",
+        metavar="FILE",
         show_default=False,
     ),
 ]
@@ -58,14 +84,6 @@ JsonPath = Annotated[
         show_default=False,
     ),
 ]
-DataNow = Annotated[
-    Path | None,
-    typer.Option(
-        help="Where the data are now, if not where the result says.",
-        metavar="FILE",
-        show_default=False,
-    ),
-]
 RunDirectory = Annotated[
     Path | None,
     typer.Option(
@@ -73,6 +91,13 @@ RunDirectory = Annotated[
         metavar="DIR",
         show_default=False,
     ),
+]
+Html = Annotated[
+    Path | None,
+    typer.Option(help="Write it as one HTML page.", metavar="FILE.html", show_default=False),
+]
+Redact = Annotated[
+    bool, typer.Option("--redact", help="Aggregates only: no ids and no rows of single records.")
 ]
 
 
@@ -87,38 +112,49 @@ def dataset_from(
     """The dataset that the options name: a file, or one that scikit-learn ships."""
     from leakscope.data import Source
 
-    if file is not None and example is not None:
-        raise InputError("Give a file or --example, not both.")
-    if example is not None:
-        _require_unset(data, "target", "id_column", "task")
-        _require_unset(data, "ignore", "group_column", "missing")
-        _require_unset(data, "header", "na_values", "decimal")
-        return Source.of(data, example=example).read(keep=keep)
-    if file is None:
+    if (file is None) == (example is None):
         raise InputError(
-            "Which dataset? Name a file, or try one that comes with leakscope: --example diabetes."
+            "Which dataset? Name a file, or one that comes with leakscope, not both: --example "
+            "diabetes."
         )
+    if example is not None:
+        given = data.model_fields_set - {"by", "sample", "sample_seed"}
+        if any(getattr(data, name) != DataSettings.model_fields[name].default for name in given):
+            option = described(DataSettings, min(given)).option
+            raise InputError(f"{option} belongs to a file, not to --example.")
+        return Source.of(data, example=example).read(keep=keep)
     source = Source.of(data, file=file)
     found = source.read(two_values_are_classes=two_values_are_classes, keep=keep)
     if len(found.record_ids) < 2:
-        raise InputError(
-            f"{file} gives one record; each is compared with the others, so at least two are "
-            "needed."
-        )
+        raise InputError(f"{file} gives one record; each is compared with others: give at least 2.")
     return found
 
 
-def _require_unset(data: DataSettings, *names: str) -> None:
-    """Refuse settings that only a file has."""
-    if any(getattr(data, name) != DataSettings.model_fields[name].default for name in names):
-        *first, last = (described(DataSettings, name).typed for name in names)
-        raise InputError(f"{', '.join(first)} and {last} belong to a file, not to --example.")
-
-
-def one_of(value: str, choices: tuple[str, ...], option: str) -> None:
+def one_of(value: str, choices: Sequence[str], option: str) -> None:
     """Refuse a value that is not among the choices."""
     if value not in choices:
         raise InputError(f"{option} must be one of {', '.join(choices)}, but it is {value!r}.")
+
+
+def key_values(texts: Sequence[str] | None, option: str) -> dict[str, Any]:
+    """``C=0.1`` and the like by key; what is given again has all its texts."""
+    found: dict[str, list[str]] = {}
+    for text in texts or ():
+        key, sign, value = text.partition("=")
+        if not sign or not key.strip():
+            raise InputError(f"{option} needs a key and a value, KEY=VALUE, but it is {text!r}.")
+        found.setdefault(key.strip(), []).append(value)
+    return {key: values[0] if len(values) == 1 else values for key, values in found.items()}
+
+
+def with_read(data: DataSettings, texts: Sequence[str] | None) -> DataSettings:
+    """The data's settings with those of ``--read``."""
+    given = key_values(texts, "--read")
+    for key in given:
+        one_of(key, READ_KEYS, "--read")
+    if isinstance(given.get("na_values"), str):
+        given["na_values"] = [given["na_values"]]
+    return validated(DataSettings, **data.model_dump(exclude_unset=True), **given)
 
 
 def numbers(text: str, option: str, *, whole: bool = False) -> tuple[float, ...]:
@@ -132,7 +168,6 @@ def numbers(text: str, option: str, *, whole: bool = False) -> tuple[float, ...]
         ) from None
 
 
-COUNT_WORDS = {2: "two", 3: "three"}
 CONTEXT = "typer_context"
 
 
@@ -144,8 +179,8 @@ class Options:
     ----------
     model
         The settings model.
-    without
-        Fields to leave at their defaults.
+    without, only
+        Fields to leave at their defaults; or those that are options, where the others are left so.
     texts
         What a field means to this verb, where that is less than the model says.
     """
@@ -153,14 +188,12 @@ class Options:
     model: type[BaseModel]
     without: tuple[str, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
 
     def described(self) -> list[Described]:
-        """Each option, as the model describes it now."""
-        found = [
-            described(self.model, name)
-            for name in self.model.model_fields
-            if name not in self.without
-        ]
+        """Each option, as the model describes it."""
+        names = self.only or tuple(n for n in self.model.model_fields if n not in self.without)
+        found = [described(self.model, name) for name in names]
         return [replace(one, text=self.texts.get(one.name, one.text)) for one in found]
 
     def settings(self, given: dict[str, Any], context: typer.Context | None = None) -> BaseModel:
@@ -169,27 +202,22 @@ class Options:
         What the command line leaves out is left out here too, so that the settings know what was
         asked for (``model_fields_set``).
         """
-        found = {one.name: one for one in self.described()}
-        read = {name: _read(one, given.pop(name)) for name, one in found.items()}
-        values = {
-            name: value for name, value in read.items() if _given(found[name], value, context)
-        }
+        options = {one.name: one for one in self.described()}
+        values = {name: _read(one, given.pop(name)) for name, one in options.items()}
+        asked = {k: v for k, v in values.items() if _given(options[k], v, context)}
         try:
-            return validated(self.model, **values)
+            return validated(self.model, **asked)
         except InputError as error:
-            # The model begins with its field, and here that is an option.
-            if error.option not in found:
+            if error.option not in options:
                 raise
-            option = found[error.option].option
+            # The model begins with its field, and here that is an option.
+            option = options[error.option].option
             sentence = f"{option}{error.what.removeprefix(error.option)}"
             raise InputError(sentence, option=error.option) from None
 
 
 class Verb:
-    """A function of settings, called with the values of their options.
-
-    Its signature is made whenever it is asked for, so that it shows the tables as they are then.
-    """
+    """A function of settings, called with the values of their options."""
 
     def __init__(self, function: Callable[..., None], options: dict[str, Options]) -> None:
         self.function = function
@@ -231,7 +259,7 @@ def _parameter(one: Described) -> inspect.Parameter:
     kind: Any = one.kind
     if one.kind is tuple:
         # Names are given again and again, numbers with commas between.
-        kind, default = (list[str], None) if _repeatable(one) else (str, None)
+        kind, default = (list[str], None) if one.entry is str else (str, None)
     elif one.kind is str and default is not None:
         default = str(default)
     if one.required:
@@ -239,9 +267,8 @@ def _parameter(one: Described) -> inspect.Parameter:
     elif default is None:
         kind = kind | None
         text += "" if one.shown_default is None else f"  [default: {one.shown_default}]"
-    both_ways = f"{one.option}/{one.typed}" if one.typed != one.option else one.option
     information = typer.Option(
-        both_ways,
+        f"{one.option}/{one.typed}" if one.typed != one.option else one.option,
         help=text,
         metavar=None if one.kind is bool else one.metavar,
         show_default=default is not None and default is not False and not one.required,
@@ -259,11 +286,7 @@ def _given(one: Described, value: Any, context: typer.Context | None) -> bool:
     source = None if context is None else context.get_parameter_source(one.name)
     if source is None:
         return one.required or (value is not None and value != one.default)
-    return source.name != "DEFAULT"
-
-
-def _repeatable(one: Described) -> bool:
-    return one.entry is str
+    return source.name != "DEFAULT" and value is not None
 
 
 def _read(one: Described, value: Any) -> Any:
@@ -274,86 +297,22 @@ def _read(one: Described, value: Any) -> Any:
         one_of(value, tuple(one.choices), one.option)
     if one.kind is not tuple:
         return value
-    if _repeatable(one):
+    if one.entry is str:
         return tuple(value)
-    if one.items is not None:
-        return _so_many(value, one)
-    return numbers(value, one.option, whole=one.entry is int)
-
-
-def _so_many(text: str, one: Described) -> tuple[float, ...]:
-    try:
-        found = tuple(float(entry) for entry in text.split(","))
-    except ValueError:
-        found = ()
-    if len(found) != one.items:
-        count = COUNT_WORDS.get(one.items or 0, str(one.items))
-        raise InputError(
-            f"{one.option} must be {count} numbers, {one.metavar}, but it is {text!r}."
-        )
+    found = numbers(value, one.option, whole=one.entry is int)
+    if one.items not in (None, len(found)):
+        raise InputError(f"{one.option} must be {one.metavar}, but it is {value!r}.")
     return found
 
 
-# Options that several verbs have, by the names of their parameters.
-READING = (
-    "missing",
-    "ignore",
-    "header",
-    "na_values",
-    "decimal",
-    "sample",
-    "sample_seed",
-    "scaling",
-)
-KERNEL = (
-    "kernel",
-    "length_scale",
-    "kernel_variance",
-    "smoothness",
-    "depth",
-    "activation",
-    "weight_variance",
-    "bias_variance",
-)
-
-
-# Of an option's name and value on a help page.
-WIDEST = 26
-
-
-def sectioned(sections: Mapping[str, tuple[str, ...]]) -> type[Guarded]:
-    """A command whose help has these headings, in their order, over the parameters they name.
-
-    What no heading names stands at the end of the first.  The example comes before the options,
-    which are many, and a default stands in brackets without the word.
-    """
-
-    class Sectioned(Guarded):
-        headings = sections
-
-        def format_options(self, ctx: Any, formatter: Any) -> None:
-            records: dict[str, tuple[str, str]] = {}
-            arguments: list[tuple[str, str]] = []
-            for parameter in self.get_params(ctx):
-                record = parameter.get_help_record(ctx)
-                if record is not None and parameter.param_type_name == "argument":
-                    # Some versions of Typer say by brackets here too that it may be left out.
-                    arguments.append((record[0].replace("[", "").replace("]", ""), record[1]))
-                elif record is not None:
-                    option, text = record
-                    records[str(parameter.name)] = option, text.replace("  [default: ", " [")
-            named = {name for names in sections.values() for name in names}
-            others = [name for name in records if name not in named]
-            super().format_epilog(ctx, formatter)
-            with formatter.section("Arguments"):
-                formatter.write_dl(arguments)
-            for place, (heading, names) in enumerate(sections.items()):
-                shown = [*names, *(others if place == 0 else ())]
-                with formatter.section(heading if place else f"{heading} (defaults in brackets)"):
-                    # A long name has a line of its own, and leaves the others room.
-                    formatter.write_dl([records[name] for name in shown], col_max=WIDEST)
-
-        def format_epilog(self, ctx: Any, formatter: Any) -> None:
-            """Where the example was, on pages that fit a screen."""
-
-    return Sectioned
+@contextmanager
+def in_options(command: Callable[..., None]) -> Iterator[None]:
+    """Let an error about a parameter of the function name the command's option."""
+    try:
+        yield
+    except InputError as error:
+        name = str(error).partition(" ")[0].rstrip(":,")
+        if name not in inspect.signature(command).parameters:
+            raise
+        option = f"--{name.replace('_', '-')}"
+        raise InputError(f"{option}{str(error).removeprefix(name)}") from error

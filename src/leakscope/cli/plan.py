@@ -14,12 +14,12 @@ from leakscope.cli.options import (
     JsonPath,
     Options,
     dataset_from,
+    in_options,
     with_options,
 )
 from leakscope.cli.output import (
     STDOUT,
     Guarded,
-    in_options,
     show,
     told_page,
     with_json,

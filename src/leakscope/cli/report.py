@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from leakscope.cli.options import Redact
 from leakscope.cli.output import WITHOUT_DIGEST, say, show
 
 SUMMARY = "A finished run as one HTML file."
@@ -39,14 +40,7 @@ def report(
             show_default=False,
         ),
     ] = None,
-    redact: Annotated[
-        bool,
-        typer.Option(
-            "--redact",
-            help="Aggregates only: no ids, no rows of single records, no pictures.  [default "
-            "file: report-redacted.html]",
-        ),
-    ] = False,
+    redact: Redact = False,
     sacro: Annotated[
         Path | None,
         typer.Option(
@@ -67,15 +61,13 @@ def report(
     from leakscope.results.reader import has_digest, result_of
 
     text = "" if sacro is None else sacro_text(run, redact=redact)
-    together = nullcontext() if sacro is None else written_with(sacro, text.encode())
-    with together:
+    with nullcontext() if sacro is None else written_with(sacro, text.encode()):
         path = write_report(run, output, redact=redact, beside=beside or ())
     if run.is_dir() and not has_digest(run):
         say(WITHOUT_DIGEST)
-    size = path.stat().st_size / 1e6
     kind = "aggregates only" if redact else "as sensitive as the data"
     if run.is_file() and not result_of(run).from_data:
         kind = "of a design, no data"
     if sacro is not None:
         show(f"SACRO-ML report: {sacro}\n")
-    show(f"Report: {path} ({size:.1f} MB, {kind})\n")
+    show(f"Report: {path} ({path.stat().st_size / 1e6:.1f} MB, {kind})\n")

@@ -178,9 +178,9 @@ def _make_all(
         ):
             say(f"{figure.name} is in {folder} already (--again makes it anew).")
             return before
-        with steps(f"{figure.name} ({number} of {len(wanted)})") as begin:
+        with steps(f"{figure.name} ({number} of {len(wanted)})") as progress:
             document = make(
-                figure, size=size, random_state=seed, data=data, knobs=knobs, on_step=begin
+                figure, size=size, random_state=seed, data=data, knobs=knobs, on_step=progress.stage
             )
         _make_folder(folder)
         write_reproduction(document, folder)

@@ -113,7 +113,7 @@ def refuse_written_numbers(column: pd.Series[Any], name: str, where: str) -> Non
             f"{where}: column {name!r} holds numbers or dates that are written as text, such as "
             f"{shown(first.iloc[0])} in row {row} (rows count from 0)",
             where=Where(where, name, row),
-            remedy="write plain numbers (give --decimal , where the comma is the decimal sign, "
+            remedy="write plain numbers (give --read decimal=, where a comma is the decimal sign, "
             f"{_AS_DAYS}, put a letter before each if they are names), or leave the column out "
             "with --ignore",
             option="ignore",
@@ -246,7 +246,8 @@ def refuse_marks(table: pd.DataFrame, names: Sequence[str], where: str) -> None:
             f"{where}: column {name!r} holds {mark!r} {times}, first in row {row} (rows count "
             "from 0), which usually means that the value is not known",
             where=Where(where, name, row),
-            remedy=f"give --na-values {mark!r} to read it as empty, or --na-values NA if it is a "
+            remedy=f"give --read na_values={mark!r} to read it as empty, or --read na_values=NA "
+            "if it is a "
             "category of its own",
             option="na_values",
         )

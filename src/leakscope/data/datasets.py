@@ -295,7 +295,7 @@ def sampled(
     records = len(dataset.record_ids)
     if not 2 <= count <= records:
         raise InputError(
-            f"--sample must be from 2 to {records}, the number of records, but it is {count}.",
+            f"--read sample must be from 2 to {records}, the number of records, but it is {count}.",
             option="sample",
         )
     units = np.arange(records)
@@ -308,7 +308,7 @@ def sampled(
     kept = np.unique(units[[str(name) in keep for name in dataset.record_ids]])
     if len(kept) > wanted:
         raise InputError(
-            f"--sample is {count}, but {len(keep)} records are to be in it; raise it.",
+            f"--read sample is {count}, but {len(keep)} records are to be in it; raise it.",
             option="sample",
         )
     rows = np.flatnonzero(np.isin(units, _drawn(strata, wanted, seed, kept)))

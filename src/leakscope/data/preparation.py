@@ -70,7 +70,7 @@ def encode(
         column = table[name]
         kind = kind_of(column, name, where)
         if missing != "impute":
-            remedy = "fill it in, or give --missing drop or --missing impute"
+            remedy = "fill it in, or give --read missing=drop or --read missing=impute"
             require_present(column, name, where, remedy, "missing")
         if kind == "category":
             # An empty value is None in some tables and NaN in others; here it is NaN.
@@ -137,7 +137,7 @@ def without_empty(
         raise InputError(
             f"{where}: every record has an empty value",
             where=Where(where),
-            remedy="give --missing impute",
+            remedy="give --read missing=impute",
             option="missing",
         )
     columns = [name for name in names if bool(empty[name].any())]

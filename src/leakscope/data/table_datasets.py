@@ -278,7 +278,7 @@ class OpenTable:
         name, where = self.roles.target, self.where
         column = self._labelled(table, name) if task == "classification" else table[name]
         require_present(
-            column, name, where, "every record needs a target; give --missing drop", "missing"
+            column, name, where, "every record needs a target; give --read missing=drop", "missing"
         )
         if task == "classification":
             return np.asarray(column.to_numpy())

@@ -52,7 +52,7 @@ def read_table(path: Path, layout: Layout | None = None) -> pd.DataFrame:
         )
     elif layout != Layout(na_values=layout.na_values):
         raise InputError(
-            f"{path}: --no-header and --decimal belong to text files ({', '.join(SEPARATORS)})."
+            f"{path}: --read header and decimal are for text files ({', '.join(SEPARATORS)})."
         )
     else:
         table = READERS[suffix](path)
@@ -280,7 +280,7 @@ def _require_names(header: Sequence[str], path: Path) -> None:
         raise InputError(
             f"{path}: the first line holds numbers only ({listed(cells, 4)}), "
             "and would be taken for the names of the columns; put a line with names before it, or "
-            "give --no-header.",
+            "give --read header=no.",
             option="header",
         )
 
@@ -301,7 +301,7 @@ def _require_no_record(table: pd.DataFrame, path: Path) -> None:
             return
     raise InputError(
         f"{path}: the first line ({listed(names, 4)}) looks like a record, because its words stand "
-        "in other rows too, and would be taken for the names of the columns; give --no-header, or "
+        "in other rows too, and would be taken for the names of columns; give --read header=no, or "
         "put a line with names before it.",
         option="header",
     )

@@ -23,7 +23,7 @@ from leakscope import kernels, lood
 from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing.audit import examined
 from leakscope.data.datasets import names_of
-from leakscope.errors import InputError, told_in_python
+from leakscope.errors import InputError
 from leakscope.kernels.kernel import checked_kernel
 from leakscope.settings.audit import AUDIT_DEFAULTS, AuditSettings
 from leakscope.settings.setting import validated
@@ -45,8 +45,7 @@ class Audited(BaseEstimator):  # type: ignore[misc]
     """What all audited estimators store of their audit."""
 
     def _audit(self, asked: Asked) -> None:
-        with told_in_python():
-            self.result_ = examined(asked, explain=0)
+        self.result_ = examined(asked, explain=0)
         self.leakage_, self.trusted_ = self.result_.advantage, self.result_.trusted
         self.kl_, self.auc_ = self.result_.kl, self.result_.auc
         self.tpr_at_fpr_ = dict(self.result_.tpr_at_fpr)

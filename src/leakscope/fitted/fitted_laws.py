@@ -748,7 +748,7 @@ def _told_of_refits(model: FittedModel, again: Moved | None) -> tuple[str, ...]:
     if again is None or model.whole is None:
         return ()
     learned = ", ".join(model.whole.learned)
-    instead = "`leakscope audit --train` takes the whole"
+    instead = "`leakscope audit --model` takes the whole"
     if model.whole.found.frozen:
         instead += " once it has no frozen part"
     if model.whole.chosen:

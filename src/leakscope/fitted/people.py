@@ -245,7 +245,7 @@ def _cavity(model: FittedModel, codes: Codes, fraction: float) -> Cavity:
         if coefficients > max(DENSE, problem.records):
             raise NoLawsError(
                 f"{problem.name} has {coefficients} coefficients in {problem.outputs} outputs, and "
-                f"the laws of groups are known up to {DENSE}; take train= (--train), or leave out "
+                f"the laws of groups are known up to {DENSE}; take train= (--model), or leave out "
                 "the groups."
             )
     return settled_cavity(problem, fraction, codes)

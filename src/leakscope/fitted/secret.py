@@ -367,7 +367,7 @@ def secret_laws(
     require_memory(
         8 * size * answers * (3 * width + 6 * answers) + 4 * 8 * width**2,
         f"The answers about {size} records with {values} values each",
-        "audit a part of them with --sample, or allow a wider tolerance",
+        "audit a part of them with --read sample, or allow a wider tolerance",
     )
     model = _mean_model(problem, fraction)
     c, force = model.c, fraction * model.force

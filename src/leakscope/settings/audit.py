@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from leakscope.errors import InputError
 from leakscope.settings.kernel_catalogue import KERNELS, kernel_options
+from leakscope.settings.process import PROCESSES
 from leakscope.settings.setting import (
     Depth,
     Names,
@@ -20,6 +24,7 @@ from leakscope.settings.setting import (
     Reachable,
     reachable,
     setting,
+    validated,
 )
 
 CRITERIA = ("marginal_likelihood", "leave_one_out")
@@ -151,7 +156,9 @@ _IN_A_MODULE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 def _model_choice(text: str) -> str:
     suffix = Path(text).suffix.lower()
-    if text in get_args(ModelName) or text in REGISTERED or suffix in MODEL_FILES:
+    if text in get_args(ModelName) or text in PROCESSES:
+        return text
+    if text in REGISTERED or suffix in MODEL_FILES:
         return text
     if _IN_A_MODULE.fullmatch(text):
         return text
@@ -163,7 +170,7 @@ def _model_choice(text: str) -> str:
         )
     raise PydanticCustomError(
         "model",
-        f"input should be one of {', '.join(get_args(ModelName))}, a .skops or "
+        f"input should be one of {', '.join((*get_args(ModelName), *PROCESSES))}, a .skops or "
         ".safetensors file, or module:Name of an estimator or a training function",
     )
 
@@ -336,7 +343,10 @@ class TrainingSettings(BaseModel):
     )
     workers: int | None = setting(None, "Train in this many processes.")
     scheduler: str | None = setting(
-        None, "Train on the Dask cluster at this address.", metavar="ADDRESS"
+        None,
+        "Train, or stream, on the Dask cluster at this address.",
+        metavar="ADDRESS",
+        option="--cluster",
     )
 
     @property
@@ -353,3 +363,44 @@ class TrainingSettings(BaseModel):
 
 
 TRAINING_DEFAULTS = TrainingSettings()
+
+
+# Parameters of --model that --set takes, beside those of a Gaussian process
+# (:mod:`leakscope.settings.process`): of a model that leakscope fits, and of every fitted model.
+NAMED_KEYS: dict[str, tuple[str, ...]] = {
+    "linear": (),
+    "logistic": ("C",),
+    "kernel_ridge": ("alpha", "gamma"),
+}
+FIT_KEYS = ("observes", "answer_noise", "weight_decay", "secret_within", "secret_values")
+
+
+def keys_of(model: str | None) -> tuple[str, ...]:
+    """What ``--set`` takes for a model's name; for none, for the stand-in.
+
+    Examples
+    --------
+    >>> from leakscope.settings.audit import keys_of
+    >>> keys_of("logistic")[:2], "depth" in keys_of("nngp")
+    (('C', 'observes'), True)
+    """
+    if model in PROCESSES:
+        return tuple(PROCESSES[model].model_fields)
+    own = NAMED_KEYS.get(model or "", ("alpha",)) if model in get_args(ModelName) else ()
+    return (*own, *FIT_KEYS)
+
+
+def settings_by_name(
+    given: Mapping[str, Any],
+) -> tuple[AuditSettings, ModelSettings, TrainingSettings]:
+    """Settings, each given the fields that it has; a name that none has is refused."""
+    homes: tuple[type[BaseModel], ...] = (AuditSettings, ModelSettings, TrainingSettings)
+    names = {name: home for home in reversed(homes) for name in home.model_fields}
+    for name in given:
+        if name not in names:
+            near = get_close_matches(name, names, 1)
+            meant = f"; did you mean {near[0]}" if near else ""
+            raise InputError(f"there is no setting {name}{meant}.", option=name)
+    split = [{k: v for k, v in given.items() if names[k] is home} for home in homes]
+    first, second, third = (validated(home, **own) for home, own in zip(homes, split, strict=True))
+    return first, second, third  # type: ignore[return-value]

@@ -75,3 +75,6 @@ class DataSettings(BaseModel):
 
 
 DATA_DEFAULTS = DataSettings()
+
+# Of a file's own form, which --read takes; the other settings are options of their own.
+READ_KEYS = ("missing", "header", "na_values", "decimal", "sample", "sample_seed")

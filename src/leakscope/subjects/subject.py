@@ -240,7 +240,7 @@ class ErasedModel:
 # Options of advise that a kind takes only where it says so, and what is said where it does not.
 NOT_ITS_OPTION = {
     "tries": "--try changes options of a training, and this audit is not one of a training "
-    "(audit --train).",
+    "(audit --model).",
     "questions": "questions anywhere are bounded for Gaussian processes with an rbf or matern "
     "kernel only; leave out --questions any.",
     "check": "shadow models check advice on a fitted model only; leave out --check.",

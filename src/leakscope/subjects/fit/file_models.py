@@ -115,11 +115,11 @@ def file_fit(
         Where it is the optimum on neither, with the gradient; or the file does not fit the table.
     """
     if settings.gamma is not None:
-        raise InputError("--gamma belongs to --model kernel_ridge; a file has its own.")
+        raise InputError("--set gamma belongs to --model kernel_ridge; a file has its own.")
     if file.head is not None:
         return _head_fit(dataset, prepared, file, settings)
     if settings.C is not None or settings.alpha is not None:
-        raise InputError(f"{file.path.name} has its own penalty; leave out --C and --alpha.")
+        raise InputError(f"{file.path.name} has its own penalty; leave out --set C and alpha.")
     first: InputError | None = None
     for X, y, step in _records(dataset, prepared, file, scaling):
         try:
@@ -150,7 +150,7 @@ def _head_fit(
     """A linear head with its records, as they were read or standardised, whichever is nearer."""
     assert file.head is not None
     if settings.C is not None or settings.alpha is not None:
-        raise InputError(f"the penalty of {file.path.name} is its --weight-decay.")
+        raise InputError(f"the penalty of {file.path.name} is its --set weight_decay.")
     head = replace(head_of_arrays(file.head, file.path.name), name=f"the head {file.path.name}")
     y = _as_numbers(dataset.target)
     classes = True if dataset.task == "classification" else None

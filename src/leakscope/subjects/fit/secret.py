@@ -96,7 +96,7 @@ class Near:
     def refuse(self, name: str) -> None:
         """Of categories there is nothing near."""
         if self.within is not None or self.values is not None:
-            option = "--secret-within" if self.values is None else "--secret-values"
+            option = "--set secret_within" if self.values is None else "--set secret_values"
             raise InputError(
                 f"column {name!r} holds categories, and {option} is for numbers; leave it out."
             )
@@ -184,7 +184,9 @@ def secret_column(fit: Fit) -> SecretColumn:
     if fit.unit == "group":
         raise InputError("--secret is about single records; leave out --group.")
     if fit.settings["observes"] == "label":
-        raise InputError("--secret takes attackers who see numbers; leave out --observes label.")
+        raise InputError(
+            "--secret takes attackers who see numbers; leave out --set observes=label."
+        )
     if model.problems[0].X is None:
         raise InputError(
             f"--secret takes models with a coefficient for each column, and {model.name} has a "
@@ -267,7 +269,7 @@ def _of_numbers(
         given = np.unique(np.asarray(near.values, dtype=np.float64))
         if len(given) < 2 or len(given) > MOST_WITHIN or not np.isfinite(given).all():
             raise InputError(
-                f"--secret-values takes 2 to {MOST_WITHIN} different numbers, with commas between."
+                f"--set secret_values takes 2 to {MOST_WITHIN} numbers, with commas between."
             )
         own = np.abs(raw[:, None] - given).argmin(axis=1)
         told = tuple(subgroup_label(float(value)) for value in given)
@@ -277,8 +279,8 @@ def _of_numbers(
         if len(values) > MOST_VALUES:
             raise InputError(
                 f"column {name!r} holds {len(values)} different numbers; say how near a guess must "
-                f"come with --secret-within, such as --secret-within {_usual(raw)}, or name values "
-                "with --secret-values."
+                f"come, such as --set secret_within={_usual(raw)}, or name values "
+                "with --set secret_values."
             )
         _require_values(name, len(values), MOST_VALUES)
         told = tuple(subgroup_label(float(value)) for value in values)
@@ -290,7 +292,7 @@ def _of_numbers(
     if len(used) > MOST_WITHIN or not np.isfinite(used[-1]):
         raise InputError(
             f"within {within:g} column {name!r} has {len(used)} values, more than the "
-            f"{MOST_WITHIN} that are told apart; take --secret-within {_usual(raw)} or wider."
+            f"{MOST_WITHIN} that are told apart; take --set secret_within={_usual(raw)} or wider."
         )
     _require_values(name, len(used), MOST_WITHIN)
     middles = raw.min() + (2.0 * used + 1.0) * within
@@ -332,7 +334,7 @@ def _designs(fit: Fit, column: SecretColumn, X: FloatArray) -> FloatArray:
     require_memory(
         4 * 8 * len(column.values) * size * width,
         f"{size} records with each of {len(column.values)} values",
-        "audit a part of them with --sample",
+        "audit a part of them with --read sample",
     )
     rows = np.empty((len(column.values), size, width))
     for code in range(len(column.values)):

@@ -212,15 +212,13 @@ class Fit(Subject):
             return None
         records, features = asked.dataset.features.shape
         needed = records * (BYTES_PER_RECORD + 8 * COPIES * features)
-        require_memory(
-            needed, f"the audit of {records:,} records", "audit a part of them with --sample"
-        )
+        require_memory(needed, f"the audit of {records:,} records", "audit a part (--read sample)")
         seconds = records * (SECONDS_PER_RECORD + features * SECONDS_PER_NUMBER)
         if seconds < SAID_FROM:
             return None
         return (
             f"{records:,} records, each with its laws: {format_bytes(needed)} and about "
-            f"{duration(seconds)} on a core like those it was measured on; --sample audits a part."
+            f"{duration(seconds)} on a core like those measured; --read sample audits a part."
         )
 
     @classmethod
@@ -241,7 +239,7 @@ class Fit(Subject):
             if subject.noise:
                 raise InputError(
                     "what answers with noise give away of a secret column is not worked out; leave "
-                    "out --secret or --answer-noise."
+                    "out --secret or --set answer_noise."
                 )
             # What is wrong with the column is told before anything is worked out.
             secret_column(subject)
@@ -797,7 +795,7 @@ def _require_no_decay(asked: Asked) -> None:
     head = asked.chosen.file is not None and asked.chosen.file.suffix.lower() == ".safetensors"
     if asked.chosen.weight_decay is not None and not head:
         raise InputError(
-            "--weight-decay belongs to a linear head (a .safetensors file, or torch's Linear); "
+            "--set weight_decay belongs to a linear head (a .safetensors file, or torch's Linear); "
             "leave it out."
         )
 

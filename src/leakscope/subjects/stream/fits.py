@@ -395,10 +395,13 @@ def _usable(source: str | Path, chosen: ModelSettings, data: DataSettings) -> Da
     file = chosen.file is not None and chosen.file.suffix.lower() != ".skops"
     for given, option in (
         (data.group_column, "--group"),
-        (data.missing == "impute", "--missing impute"),
+        (data.missing == "impute", "--read missing=impute"),
         (chosen.secret, "--secret"),
-        (chosen.answer_noise, "--answer-noise"),
-        (chosen.observes not in (None, "log_odds", "prediction"), f"--observes {chosen.observes}"),
+        (chosen.answer_noise, "--set answer_noise"),
+        (
+            chosen.observes not in (None, "log_odds", "prediction"),
+            "--set observes",
+        ),
         (code or file, f"--model {chosen.model}"),
     ):
         if given:
@@ -626,7 +629,7 @@ def _require_many(cavity: blocks.SharedCavity, fraction: float, free: int) -> No
     if small or cavity.taken > MUCH * fraction * cavity.records or free >= less * cavity.records:
         raise InputError(
             f"{cavity.records} records are few beside their coefficients, and are examined in "
-            "memory; leave out --stream."
+            "memory; leave out --cluster."
         )
 
 
