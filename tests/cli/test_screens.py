@@ -40,7 +40,8 @@ def masked(text: str) -> str:
     """Without what differs between two runs or machines: hashes, sizes, the last digits."""
     text = re.sub(r"[0-9a-f]{64}", "HASH", text)
     text = re.sub(r"\(\d\.\d MB", "(SIZE", text)
-    return re.sub(r"\d+\.\d+(e-?\d+)?", lambda number: f"{float(number[0]):.2g}", text)
+    text = re.sub(r"\d+\.\d+(e-?\d+)?", lambda number: f"{float(number[0]):.2g}", text)
+    return re.sub(" {2,}", "  ", text)
 
 
 @pytest.mark.parametrize("name", SCREENS)

@@ -11,7 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import Ridge
 
 import leakscope
-from leakscope.cli.audit_page import page
+from leakscope.cli.audit import page
 from leakscope.comparing import compare
 from leakscope.reporting.audit_page import record_columns, table_columns
 from leakscope.results.columns import shown_columns
