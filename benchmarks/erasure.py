@@ -1,4 +1,4 @@
-"""Erasure against refits: the exact fit without records, what is told apart, certified removal.
+"""Erasure against refits: the exact fit without records, and what is told apart.
 
     cd benchmarks && PYTHONPATH=../src python erasure.py
 
@@ -11,14 +11,14 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 import leakscope
 from leakscope.fitted import from_sklearn
-from leakscope.fitted.erasure import gradient, one_step, part_of, without
+from leakscope.fitted.erasure import without
 
 TIGHT = {"solver": "newton-cholesky", "tol": 1e-12, "max_iter": 1000}
 
@@ -96,24 +96,6 @@ def told_apart() -> None:
         print(f"| {name} | {', '.join(f'{what} {count}' for what, count in told.items())} |")
 
 
-def certified() -> None:
-    X, y = load_digits(return_X_y=True)
-    two = np.isin(y, (3, 8))
-    X, y = X[two] / 16.0, (y[two] == 8).astype(int)
-    problem = from_sklearn(LogisticRegression(C=1.0, **TIGHT).fit(X, y), X, y).problems[0]
-    ratio = []
-    for record in range(len(y)):
-        rows = np.array([record])
-        found, bound = one_step(problem, rows)
-        rest = part_of(problem, np.delete(np.arange(len(y)), record))
-        ratio.append(bound / np.linalg.norm(gradient(rest, found)))
-    low, middle, high = np.quantile(ratio, (0.0, 0.5, 1.0))
-    print(
-        f"\nDigits 3 and 8 ({len(y)} records), one Newton step: the bound of Guo et al. on the "
-        f"gradient that is left is {low:.3g} to {high:.3g} times it (median {middle:.3g})."
-    )
-
-
 def _scaled(load: Any) -> tuple[np.ndarray, np.ndarray]:
     X, y = load(return_X_y=True)
     return scale(X), y
@@ -122,4 +104,3 @@ def _scaled(load: Any) -> tuple[np.ndarray, np.ndarray]:
 if __name__ == "__main__":
     exact_fits()
     told_apart()
-    certified()

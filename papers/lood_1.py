@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from leakscope.verifying import (
-    agreement,
+    correlation,
     influence_functions,
     parameters_at,
     tangent_products,
@@ -64,10 +64,7 @@ def make_a(order: Order) -> Made:
     }
     both = found["pictures"].joined(found["uniform pixels"])
     parts = [*found.items(), ("both together", both)]
-    ranks = [
-        rank_correlation(part.kl, part.auc, key.child(3, number))
-        for number, (_, part) in enumerate(parts)
-    ]
+    ranks = [rank_correlation(part.kl, part.auc) for number, (_, part) in enumerate(parts)]
     words = [
         f"{kind} {rank.value:.3f} [{rank.low:.3f}, {rank.high:.3f}]"
         for (kind, _), rank in zip(parts, ranks, strict=True)
@@ -118,9 +115,6 @@ def make_b(order: Order) -> Made:
     """AUC of attacks on networks against that on their process."""
     found = trained(order)
     predicted = found.predicted.auc[found.records]
-    seen = agreement(
-        predicted, found.auc, found.low, found.high, random_state=order.key.child(1, 10)
-    )
     outside = share_of((predicted < found.low) | (predicted > found.high))
     table = pd.DataFrame(
         {
@@ -142,7 +136,7 @@ def make_b(order: Order) -> Made:
             "source": "theory",
         }
     )
-    p, s = seen.pearson, seen.spearman
+    p, s = (correlation(predicted, found.auc, ranks=ranks) for ranks in (False, True))
     return Made(
         panels=(
             Panel(
@@ -192,10 +186,7 @@ def make_c(order: Order) -> Made:
     key = order.key.child(1, 11)
     estimates = {"mean distance LOOD": found.towards * found.predicted.shift[found.records]}
     estimates |= _baselines(found, order)
-    correlations = {
-        name: agreement(value, found.shift, found.shift, found.shift, random_state=key).pearson
-        for name, value in estimates.items()
-    }
+    correlations = {name: correlation(value, found.shift) for name, value in estimates.items()}
     # The paper shows one influence function; the damping that serves it best is taken.
     influence = max(
         (name for name in estimates if name.startswith("influence")),
@@ -288,7 +279,7 @@ def _baselines(found: Trained, order: Order) -> dict[str, FloatArray]:
         )
     traced = trac_in(found.trainer, X, y, X[found.records], models=count, random_state=key.child(1))
     rows = found.records
-    said["TracIn"] = found.towards * traced.shift[rows, np.arange(len(rows)), 0]
+    said["TracIn"] = found.towards * traced[rows, np.arange(len(rows)), 0]
     return said
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from leakscope import kernels, lood, measures
 from leakscope.laws import Empirical, Key, LawPair, Normal
-from leakscope.verifying import Interval, agreement
+from leakscope.verifying import Interval, correlation
 from papers.arrays import FloatArray
 from papers.figure import Order
 from papers.lood_images import Images, load_images
@@ -125,6 +125,6 @@ def kernels_of(X: FloatArray) -> dict[str, kernels.Kernel]:
     return {"RBF": kernels.rbf().resolved(X), "NNGP, depth 1": kernels.nngp(depth=1)}
 
 
-def rank_correlation(x: FloatArray, y: FloatArray, key: Key) -> Interval:
+def rank_correlation(x: FloatArray, y: FloatArray) -> Interval:
     """Spearman's, with its 95% interval."""
-    return agreement(x, y, y, y, random_state=key).spearman
+    return correlation(x, y, ranks=True)

@@ -288,17 +288,3 @@ def test_two_trainings_are_compared_by_their_intervals(own) -> None:
     assert f"the interval of the largest advantage is {low:.2f} to {high:.2f}, then" in (
         found.verdict
     )
-
-
-def test_two_options_are_tried_together_where_neither_is_enough(own: leakscope.Audit) -> None:
-    target = advising.AuditTarget("advantage", 0.1)
-    tries = {"shrink": [3.0], "jitter": [1.0]}
-    found = leakscope.advise(own, target, tries=tries)
-    singles = {option.name: option for option in found.options if option.name in tries}
-    assert not any(option.meets for option in singles.values())
-    both = next(option for option in found.options if option.name == "shrink + jitter")
-    assert both.setting == {"shrink": 3.0, "jitter": 1.0}
-    assert both.worst < min(singles[name].worst for name in tries)
-    assert (
-        "shrink=3 instead of 0.01 and jitter=1 instead of 0.05" in both.sentence or not both.meets
-    )

@@ -205,7 +205,7 @@ def test_a_run_a_report_and_a_decision_show_it(
     stored = Audit.open(place)
     assert stored == audited
     assert stored.details.secret_attribute() == audited.details.secret_attribute()
-    assert json.loads((place / "result.json").read_text())["secret"]["column"] == "sex"
+    assert json.loads((place / "result.json").read_text())["details"]["secret"]["column"] == "sex"
     run = read_run(place)
     redacted = audit_html(run, stored, redact=True, beside=())
     assert "A secret column: sex" in redacted

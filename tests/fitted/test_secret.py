@@ -11,6 +11,7 @@ from scipy import special
 from leakscope import measures
 from leakscope.fitted import secret
 from leakscope.laws import LawPair, MultivariateNormal
+from leakscope.single_fit.losses import contrasts
 from leakscope.single_fit.problem import ConvexProblem
 
 HALVES = 2000
@@ -81,7 +82,7 @@ def test_the_laws_are_those_of_refits_with_either_value(loss: str) -> None:
         theta = refitted(problem, rows[value, record], problem.y[record], inside)
         seen = rows[:, record] @ theta
         if loss == "softmax":
-            seen = seen @ secret.contrasts(3)
+            seen = seen @ contrasts(3)
         seen = seen.reshape(HALVES, -1)
         mean, covariance = found.answers(np.full(problem.records, value))
         true_sd = seen.std(axis=0)
@@ -197,18 +198,3 @@ def test_beliefs_do_not_look_at_the_record_itself() -> None:
     assert np.allclose(shares[0, 1], own.mean(), atol=0.01)
     # The imputation knows that the first column goes with the secret.
     assert np.mean(one.argmax(axis=1) == own) > max(own.mean(), 1 - own.mean())
-
-
-def test_the_bound_of_a_share_is_one() -> None:
-    # What is used instead of n x n products where there are many records.
-    rng = np.random.default_rng(4)
-    pulls = rng.normal(size=(60, 4)) * rng.exponential(size=(60, 1)) ** 2
-    towards = rng.normal(size=(60, 4))
-    exact = (towards @ pulls.T) ** 2
-    np.fill_diagonal(exact, 0.0)
-    exact = exact.max(axis=1) / exact.sum(axis=1)
-    bound = secret._largest_at_most(towards, pulls[:, None])
-    assert np.all(bound >= exact - 1e-12)
-    # Where one record carries much the bound is what it carries.
-    assert np.allclose(bound[exact > 0.3], exact[exact > 0.3])
-    assert np.count_nonzero(exact > 0.3) > 10

@@ -82,8 +82,8 @@ def advise(
 
     Searched: noise on the answers, what the kind of model says can be changed of it (of a process
     its training noise and the number of features, of a fitted model its penalty and its features,
-    of a training the options in ``tries``), dropping the most exposed, and pairs of these with
-    noise on the answers.  Each is priced by cross-validation; the cheapest comes first.
+    of a training the options in ``tries``), and dropping the most exposed.  Each is priced by
+    cross-validation; the cheapest comes first.
 
     Parameters
     ----------
@@ -230,16 +230,9 @@ def _options(advising: Advising, own: AdviceOption, on_stage: OnStage | None) ->
         options += advising.output_noise()
     # Options that were named are tried in any case.
     if not own.meets or advising.wanted.tries:
-        alone = set()
         for change in advising.subject.changes(advising.wanted):
             begin(change.name)
             options += advising.change(change)
-            alone.add(change.name)
-        # Noise meets every target, at a price.
-        if not any(o.meets and not o.worthless for o in (own, *options) if o.name in alone):
-            for change in advising.subject.changes_together(advising.wanted):
-                begin(change.name)
-                options += advising.change(change)
     if not own.meets and laws.unknown < laws.units:
         begin("dropping")
         options += advising.dropping()

@@ -24,14 +24,12 @@ from leakscope.subjects.subject import Stages, Subject
 class DropStep:
     """What is left after a batch: units gone so far, and the worst of the rest.
 
-    ``more_exposed`` of the units left are more exposed than before any was dropped, and
-    ``newly_exposed`` of those dropped met the target as long as all were there.
+    ``more_exposed`` of the units left are more exposed than before any was dropped.
     """
 
     dropped: int
     worst: float
     more_exposed: int
-    newly_exposed: int
 
 
 @dataclass(frozen=True)
@@ -56,20 +54,12 @@ class DropPath:
 
     def notes(self, units: int, unit: str, target: Target, most: float) -> tuple[str, ...]:
         """What dropping did to the others, and whether it came to an end."""
-        best, last = self.best, self.steps[-1]
-        left = units - best.dropped
-        found = f"This makes {best.more_exposed} of the {left} other {unit}s more exposed"
-        if not best.dropped:
-            found = f"Whichever {unit}s were dropped, the worst of the rest was no less exposed"
-        elif best.newly_exposed:
-            found += (
-                f"; {best.newly_exposed} of the {best.dropped} met the target before others were "
-                "dropped"
-            )
+        left, last = units - self.best.dropped, self.steps[-1]
+        told = f"This makes {self.best.more_exposed} of the {left} other {unit}s more exposed."
         if self.met:
-            return (f"{found}.",)
+            return (told,)
         return (
-            f"{found}.",
+            told,
             f"Dropping stopped at {last.dropped} of {units} {unit}s (at most {most:.0%} may go), "
             f"where the worst of the rest is at {target.shown(last.worst)}.",
         )
@@ -95,7 +85,6 @@ def drop_exposed(
             dropped=len(order),
             worst=float(np.max(values)),
             more_exposed=int(np.count_nonzero(values > before[alive] * (1.0 + 1e-9))),
-            newly_exposed=int(np.count_nonzero(before[order] <= target.value)) if order else 0,
         )
 
     values, steps, left = before, [step(before)], subject

@@ -104,15 +104,6 @@ class Advising:
             )
         ]
 
-    def noise_needed(self, laws: UnitLaws) -> float | None:
-        """The least standard deviation of noise on the answers, where laws are known."""
-        if laws.unknown or not laws.takes_noise:
-            return None
-        variance = laws.least_noise(self.target)
-        if variance is None:
-            return None
-        return rounded_up(float(np.sqrt(variance)), self.terms.noise_digits)
-
     # The options.
 
     def output_noise(self) -> list[AdviceOption]:
@@ -120,7 +111,10 @@ class Advising:
         laws, target = self.laws, self.target
         if not laws.takes_noise:
             return []
-        sd = self.noise_needed(laws)
+        variance = None if laws.unknown else laws.least_noise(target)
+        sd = None
+        if variance is not None:
+            sd = rounded_up(float(np.sqrt(variance)), self.terms.noise_digits)
         told: tuple[str, ...]
         if sd is None:
             most = laws.most_noise(target)
@@ -143,7 +137,7 @@ class Advising:
         ]
 
     def change(self, change: Change) -> list[AdviceOption]:
-        """The least change that meets the target, and the cheapest with noise on the answers."""
+        """The least change that meets the target, or the cheapest that does."""
         scan, known = self.scanned(change)
         if not scan.levels:
             return []
@@ -155,8 +149,7 @@ class Advising:
         else:
             levels = scan.levels
         alone: dict[float, Priced] = {}
-        together: list[Priced] = []
-        changes, levels_of = False, dict[int, float]()
+        changes = False
         for level in levels:
             subject = change.at(level)
             try:
@@ -165,31 +158,24 @@ class Advising:
             except InputError:
                 continue
             changes = changes or subject is not self.subject
-            again = _later(change.at, level)
-            (alone[level],) = self.priced(change.of(level), laws, held, again)
-            levels_of[id(again)] = level
-            together += self.with_noise(alone[level], laws, held)
+            (alone[level],) = self.priced(change.of(level), laws, held, _later(change.at, level))
         if not changes:
             return []
         best = self.best(alone, scan.found if change.between is not None else None)
-
-        def words(found: Priced) -> str:
-            return change.words(levels_of[id(found.changed)])
-
-        options = [
+        level = next(level for level, priced in alone.items() if priced is best)
+        return [
             self.option(
                 change.name,
                 best,
-                words(best),
+                change.words(level),
                 [*alone.values()],
                 (*change.told(scan), *self.cheaper(best, alone), *change.always),
                 change.unmet,
             )
         ]
-        return options + self.pair(change.name, together, words, change.always)
 
     def dropping(self) -> list[AdviceOption]:
-        """Dropping the most exposed, and the cheapest pair of dropping and noise."""
+        """Dropping the most exposed."""
         subject, target, most = self.subject, self.target, self.wanted.settings.most_dropped
         units = len(subject.ids)
         batch = max(1, int(units // self.terms.batches))
@@ -200,7 +186,6 @@ class Advising:
         places = np.linspace(0, len(path.steps) - 1, self.points).round().astype(int).tolist()
         counts = sorted({*(path.steps[place].dropped for place in places), path.best.dropped})
         alone: dict[float, Priced] = {}
-        together: list[Priced] = []
         for count in counts:
             kept = path.kept(units, count)
             left = _later(subject.keep, kept) if count else lambda: subject
@@ -212,15 +197,10 @@ class Advising:
                 continue  # a fold has lost a class, and no price
             gone = [subject.ids[int(unit)] for unit in path.order[:count]]
             (alone[count],) = self.priced({"dropped": float(count)}, laws, held, left, dropped=gone)
-            together += self.with_noise(alone[count], laws, held)
         best = self.best(alone, path.best.dropped)
-
-        def words(found: Priced) -> str:
-            return f"Drop {found.setting['dropped']:.0f} of {units} {subject.unit}s"
-
+        words = f"Drop {best.setting['dropped']:.0f} of {units} {subject.unit}s"
         notes = path.notes(units, subject.unit, target, most)
-        options = [self.option("dropping", best, words(best), [*alone.values()], notes)]
-        return options + self.pair("dropping", together, words, ())
+        return [self.option("dropping", best, words, [*alone.values()], notes)]
 
     # How they are found.
 
@@ -289,37 +269,6 @@ class Advising:
             return ()
         where = " and ".join(f"{level:.4g}" for level in cheapest.setting.values())
         return (f"More is cheaper still: at {where} the error is {cheapest.error:.4g}.",)
-
-    def with_noise(self, alone: Priced, laws: UnitLaws, held: HeldOut | None) -> list[Priced]:
-        """The setting with the least noise on the answers that it still needs."""
-        sd = self.noise_needed(laws)
-        if sd is None:
-            return []
-        return self.priced(alone.setting, laws, held, alone.changed, [sd], alone.dropped)
-
-    def pair(
-        self,
-        name: str,
-        together: Sequence[Priced],
-        words: Callable[[Priced], str],
-        notes: tuple[str, ...],
-    ) -> list[AdviceOption]:
-        """The cheapest with noise; none where one of the two alone is, or nothing has a price."""
-        found = min(together, key=lambda priced: priced.error, default=None)
-        if found is None or found.noise == 0.0 or found.released is None:
-            return []
-        if found.changed() is self.subject:
-            return []
-        count = f"The cheapest of {len(together)} settings, each with the least noise it needs."
-        return [
-            self.option(
-                f"{name} + output noise",
-                found,
-                f"{words(found)} and {self.terms.noise_too.format(sd=found.noise)}",
-                together,
-                (count, *notes),
-            )
-        ]
 
     # How they are told.
 

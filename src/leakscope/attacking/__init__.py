@@ -3,7 +3,7 @@
 from leakscope.attacking.membership import attack_membership
 from leakscope.attacking.query import attack_query
 from leakscope.attacking.reconstruct import attack_reconstruct
-from leakscope.attacking.score_attacks import likelihood_ratio, lira, loss_threshold, relative, rmia
+from leakscope.attacking.score_attacks import likelihood_ratio, lira, rmia
 
 __all__ = [
     "attack_membership",
@@ -11,7 +11,5 @@ __all__ = [
     "attack_reconstruct",
     "likelihood_ratio",
     "lira",
-    "loss_threshold",
-    "relative",
     "rmia",
 ]

@@ -30,7 +30,7 @@ def network_arrays(network: Network) -> NetworkArrays:
     return network if isinstance(network, NetworkArrays) else read_network(network)
 
 
-def told_of(arrays: NetworkArrays) -> AttackedNetwork:
+def described_network(arrays: NetworkArrays) -> AttackedNetwork:
     """What a result says of the network."""
     return AttackedNetwork(
         name=arrays.name,
@@ -41,10 +41,8 @@ def told_of(arrays: NetworkArrays) -> AttackedNetwork:
 
 
 def answered(provenance: Provenance) -> dict[str, Any]:
-    """What a result says of it; its assumptions are told beside it, with what was checked."""
-    told = provenance.to_dict()
-    del told["assumptions"]
-    return told
+    """What a result says of it, but its assumptions, which stand beside it."""
+    return {name: v for name, v in provenance.to_dict().items() if name != "assumptions"}
 
 
 def query_rows(queries: ArrayLike | str | Path, features: int) -> FloatArray:

@@ -172,18 +172,6 @@ def _rows(dataset: Dataset, records: RecordId | Sequence[RecordId]) -> list[int]
     return [places[str(name)] for name in named]
 
 
-def _doubts(pairs: tuple[_Laws, _Laws], noise_variance: float) -> list[str]:
-    """What float64 does not resolve, of the query that was found and of the record itself."""
-    named = zip(("at the query that was found", "at the record itself"), pairs, strict=True)
-    lost = [name for name, pair in named if not pair.trusted]
-    if not lost:
-        return []
-    return [
-        f"float64 does not resolve the numbers {' and '.join(lost)} at noise_variance "
-        f"{noise_variance:g}, so do not use them; raise it."
-    ]
-
-
 def _result(
     search: QuerySearch,
     queries: FloatArray,
@@ -206,7 +194,12 @@ def _result(
         provenance=provenance,
         assumptions=assumptions,
         timing={"search": seconds},
-        warnings=_doubts(pairs, float(settings["noise_variance"])),
+        warnings=[
+            f"float64 does not resolve the numbers {where} at noise_variance "
+            f"{settings['noise_variance']:g}, so do not use them; raise it."
+            for where, laws in zip(("at the query", "at the record itself"), pairs, strict=True)
+            if not laws.trusted
+        ],
         dataset=DatasetEntry.of(dataset),
         kernel=kernel,
         noise_variance=float(settings["noise_variance"]),
@@ -244,39 +237,24 @@ def _result(
             for value, hits in zip(search.values, search.recovered, strict=True)
         ],
         pictures=pictures,
-        verdict=_verdict(
-            search,
-            len(search.values),
-            _twins(search, dataset),
-            normalised=settings["normalise_channels"] is not None,
-        ),
+        verdict=_verdict(search, dataset, normalised=settings["normalise_channels"] is not None),
     )
 
 
-def _twins(search: QuerySearch, dataset: Dataset) -> dict[int | str, list[int | str]]:
-    """For each record of the search that has twins, their names."""
-    ids = dataset.record_ids
-    found = {ids[row]: query_search.twins(dataset.features, row) for row in search.leave_out}
-    return {name: [ids[int(row)] for row in rows] for name, rows in found.items() if len(rows)}
-
-
-def _verdict(
-    search: QuerySearch, starts: int, twins: dict[int | str, list[int | str]], *, normalised: bool
-) -> str:
+def _verdict(search: QuerySearch, dataset: Dataset, *, normalised: bool) -> str:
     whom = "the record" if len(search.leave_out) == 1 else "a record of the group"
-    whose = "nearest neighbour other than a twin" if twins else "nearest neighbour"
-    alike = "".join(
-        f"Record {name} has {'a twin' if len(others) == 1 else f'{len(others)} twins'} with the "
-        f"same features ({', '.join(map(str, others[:3]))}{', ...' if len(others) > 3 else ''}), "
-        "which no query can tell from it, so no distance to a nearest neighbour is given. "
-        for name, others in twins.items()
+    ids = dataset.record_ids
+    alike = [row for row in search.leave_out if len(query_search.twins(dataset.features, row))]
+    twins = (
+        f"Another record has the same features as {', '.join(str(ids[row]) for row in alike)}, and "
+        "no query can tell them apart. "
+        if alike
+        else ""
     )
     best = (
         f"The best query reveals {100.0 * search.ratio:.2f}% of what asking about the record "
-        "itself does; no query can reveal more."
+        f"itself does; {'others may' if normalised else 'no query can'} reveal more."
     )
-    if normalised:
-        best = best.replace("no query can reveal more", "others may reveal more (App. D.4)")
     if search.objective == "mean_distance":
         best = (
             f"At the best query the mean answer moves {search.ratio:.3f} times as far, squared and "
@@ -284,10 +262,10 @@ def _verdict(
             "largest at the record."
         )
     return (
-        f"{search.starts_recovered} of {starts} starts ended at {whom}, within half of its "
-        f"distance (the kernel's) to its {whose}. {alike}{best} This is the strongest attacker, "
-        "who knows every other record and the laws of the answers with and without this one; your "
-        "model was not examined."
+        f"{search.starts_recovered} of {len(search.values)} starts ended at {whom}, within half of "
+        f"its distance (the kernel's) to its nearest neighbour. {twins}{best} This is the "
+        "strongest attacker, who knows every other record and the laws of the answers with and "
+        "without this one; your model was not examined."
     )
 
 

@@ -13,8 +13,8 @@ from leakscope import __version__, relu
 from leakscope._numerics.arrays import FloatArray
 from leakscope.attacking.network_inputs import (
     answered,
+    described_network,
     network_arrays,
-    told_of,
     training_rows,
 )
 from leakscope.attacking.reconstruct_fit import reconstruct_from_fit
@@ -144,7 +144,7 @@ def attack_reconstruct(
         assumptions=[AssumptionEntry(**asdict(one)) for one in found.assumptions],
         timing={"attack": time.perf_counter() - begin},
         warnings=list(arrays.notes),
-        network=told_of(arrays),
+        network=described_network(arrays),
         margin=found.margin,
         margin_known=margin is not None,
         form=found.form,

@@ -13,7 +13,6 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 
 from leakscope import __version__
-from leakscope._numerics.arrays import FloatArray
 from leakscope.data.models import read_model
 from leakscope.data.sources import raw_features, read_dataset
 from leakscope.errors import InputError
@@ -155,7 +154,11 @@ def _missing(
         "label": _label(answer, found.inner),
     }
     if answer.sd is not None:
-        told["sds"] = dict(zip(names, _scaled(found, answer.sd, len(names)).tolist(), strict=True))
+        sd = answer.sd
+        for scale in (getattr(step, "scale_", None) for step in found.steps):
+            if scale is not None and len(scale) == len(sd) == len(names):
+                sd = sd * scale
+        told["sds"] = dict(zip(names, sd.tolist(), strict=True))
     if data is not None and answer.determined in ("record", "direction"):
         told |= _checked(model, data, settings, answer)
     told["verdict"] = _verdict(told, len(y), settings)
@@ -174,10 +177,21 @@ def _in_file_units(
             for step in reversed(found.steps):
                 raw = _undone(step, raw)
             if raw.shape[1] == len(names):
-                return [_plain(value) for value in raw[0]], names, "as in the file"
+                values = [v if isinstance(v, str) else float(v) for v in raw[0]]
+                return values, names, "as in the file"
         except Exception:  # of the user's own steps: whatever they raise, the model's units stay
             pass
-    return answer.x.tolist(), _reaching(found, len(answer.x), names), "as they reach the model"
+    width = len(answer.x)
+    reaching: Any = names
+    if len(names) != width:
+        try:
+            for step in found.steps:
+                reaching = step.get_feature_names_out(reaching)
+        except Exception:  # of the user's own steps, which need not name anything
+            reaching = ()
+    if len(reaching) != width:
+        reaching = range(width)
+    return answer.x.tolist(), tuple(map(str, reaching)), "as they reach the model"
 
 
 def _undone(step: Any, rows: NDArray[Any]) -> NDArray[Any]:
@@ -187,49 +201,20 @@ def _undone(step: Any, rows: NDArray[Any]) -> NDArray[Any]:
             rows = rows if inner in (None, "passthrough") else _undone(inner, rows)
         return rows
     if isinstance(step, SimpleImputer) and not step.add_indicator:
-        # What was empty is told as it was filled in.
-        return rows
+        return rows  # What was empty is told as it was filled in.
     if not isinstance(step, ColumnTransformer):
         return np.asarray(step.inverse_transform(rows))
     given = [str(name) for name in step.feature_names_in_]
-    whole = np.empty((len(rows), len(given)), dtype=object)
+    whole = np.full((len(rows), len(given)), None, dtype=object)
     for name, part, columns in step.transformers_:
-        if part == "drop":
-            raise ValueError(f"{name} drops columns, which cannot be told")
-        chosen = (
-            [given[i] for i in range(len(given))[columns]]
-            if isinstance(columns, slice)
-            else columns
-        )
-        places = [given.index(each) if isinstance(each, str) else int(each) for each in chosen]
-        block = rows[:, step.output_indices_[name]]
-        whole[:, places] = block if part == "passthrough" else _undone(part, block)
+        if part != "drop":
+            block = rows[:, step.output_indices_[name]]
+            chosen = np.array(given)[columns] if isinstance(columns, slice) else columns
+            places = [given.index(c) if isinstance(c, str) else int(c) for c in chosen]
+            whole[:, places] = block if part == "passthrough" else _undone(part, block)
+    if (whole == None).any():  # noqa: E711
+        raise ValueError("dropped columns cannot be told")
     return whole
-
-
-def _plain(value: Any) -> float | str:
-    return value if isinstance(value, str) else float(value)
-
-
-def _reaching(found: Unwrapped, width: int, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of the features as they reach the model, from the steps where they say them."""
-    if len(names) == width:
-        return names
-    told: Any = names
-    try:
-        for step in found.steps:
-            told = step.get_feature_names_out(told)
-    except Exception:  # of the user's own steps, which need not name anything
-        told = ()
-    return tuple(map(str, told)) if len(told) == width else tuple(map(str, range(width)))
-
-
-def _scaled(found: Unwrapped, sd: FloatArray, width: int) -> FloatArray:
-    scales = [getattr(step, "scale_", None) for step in found.steps]
-    for scale in scales:
-        if scale is not None and len(scale) == len(sd) == width:
-            sd = sd * scale
-    return sd
 
 
 def _label(answer: Reconstruction, inner: Any) -> str | float | None:

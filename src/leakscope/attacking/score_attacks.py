@@ -1,7 +1,7 @@
 """Membership attackers on scores: what they learn from models' answers.
 
 **One record**, from the answers of models with it (member) and without it (nonmember):
-`likelihood_ratio`, `loss_threshold` and `relative` give every model a score, higher for member.
+`likelihood_ratio` gives every model a score, higher for member.
 
 **Every record**, from a table of models and records: `lira`, `rmia` and `ensemble_loss` give one
 number for every record that ranks it, and LiRA gives laws too.  BASE (Lassila et al. 2025) was
@@ -19,7 +19,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import stats
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
@@ -67,93 +67,6 @@ def likelihood_ratio(member: ArrayLike, nonmember: ArrayLike) -> LawPair:
             asked = answers[1 - half :: 2]
             scores[1 - half :: 2] = _log_normal(asked, learnt_in) - _log_normal(asked, learnt_out)
     return _pair(scored[0], scored[1], "likelihood ratio of normal laws (online LiRA)")
-
-
-def loss_threshold(member: ArrayLike, nonmember: ArrayLike, target: ArrayLike) -> LawPair:
-    """The loss attack: the smaller a model's squared loss at the record, the likelier a member.
-
-    Parameters
-    ----------
-    member, nonmember
-        (models,) or (models, outputs): answers at the record, of models with it and without it.
-    target
-        The record's target, a number or one for each output.
-
-    References
-    ----------
-    S. Yeom et al., "Privacy risk in machine learning", CSF 2018.
-    """
-    losses = [
-        _loss(_models(answers, name), target)
-        for answers, name in ((member, "member"), (nonmember, "nonmember"))
-    ]
-    return _pair(-losses[0], -losses[1], "squared loss at the record")
-
-
-def relative(
-    member: ArrayLike,
-    nonmember: ArrayLike,
-    target: ArrayLike,
-    *,
-    member_population: ArrayLike,
-    nonmember_population: ArrayLike,
-    population_target: ArrayLike,
-    gamma: float = 1.0,
-) -> LawPair:
-    """An attack in the manner of RMIA: how many population records the record dominates.
-
-    The likelihood of a record under a model is taken as normal, exp(-loss / s2), with s2 the mean
-    squared error of the models at the population.  A model's score is the share of population
-    records z with [p(x|model)/p(x)] / [p(z|model)/p(z)] >= gamma, where p(x) and p(z) are averages
-    over the reference models.
-
-    Parameters
-    ----------
-    member, nonmember
-        (models,) or (models, outputs): answers at the record.
-    target
-        The record's target.
-    member_population, nonmember_population
-        (models, z) or (models, z, outputs): the same models' answers at records of the
-        population, which no model was trained on.
-    population_target
-        (z,) or (z, outputs): their targets.
-    gamma
-        How far the record must dominate.
-
-    References
-    ----------
-    S. Zarifzadeh, P. Liu, R. Shokri, "Low-cost high-power membership inference attacks", ICML 2024.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import measures
-    >>> from leakscope.attacking import relative
-    >>> rng = np.random.default_rng(0)
-    >>> pair = relative(
-    ...     rng.normal(1.0, 0.1, 20), rng.normal(0.0, 0.5, 20), 1.0,
-    ...     member_population=rng.normal(size=(20, 30)),
-    ...     nonmember_population=rng.normal(size=(20, 30)), population_target=np.zeros(30))
-    >>> bool(measures.auc(pair).value > 0.8)
-    True
-    """
-    at_record = [_loss(_models(a, n), target) for a, n in ((member, "member"), (nonmember, "non"))]
-    at_population = [
-        _population_loss(answers, population_target)
-        for answers in (member_population, nonmember_population)
-    ]
-    scale = max(2.0 * float(np.mean(np.vstack(at_population))), np.finfo(np.float64).tiny)
-    scored = [np.empty(len(losses)) for losses in at_record]
-    for half in (0, 1):
-        reference = np.concatenate([losses[half::2] for losses in at_record])
-        population = np.vstack([losses[half::2] for losses in at_population])
-        log_x, log_z = _log_mean(-reference / scale), _log_mean(-population / scale)
-        for scores, own, others in zip(scored, at_record, at_population, strict=True):
-            record = -own[1 - half :: 2] / scale - log_x
-            dominated = record[:, None] - (-others[1 - half :: 2] / scale - log_z) >= np.log(gamma)
-            scores[1 - half :: 2] = np.mean(dominated, axis=1)
-    return _pair(scored[0], scored[1], "relative likelihood against a population (RMIA)")
 
 
 def lira(
@@ -245,26 +158,6 @@ def _log_normal(asked: FloatArray, learnt: FloatArray) -> FloatArray:
     # small variance too much.
     density = stats.t.logpdf(asked, count - 1, loc=learnt.mean(axis=0), scale=spread)
     return np.asarray(np.sum(density, axis=1))
-
-
-def _loss(answers: FloatArray, target: ArrayLike) -> FloatArray:
-    wanted = np.asarray(target, dtype=np.float64).reshape(1, -1)
-    if wanted.shape[1] != answers.shape[1]:
-        raise InputError(
-            f"the target has {wanted.shape[1]} outputs and the models {answers.shape[1]}."
-        )
-    return np.asarray(0.5 * np.sum((answers - wanted) ** 2, axis=1))
-
-
-def _population_loss(answers: ArrayLike, target: ArrayLike) -> FloatArray:
-    found, wanted = np.asarray(answers, np.float64), np.asarray(target, np.float64)
-    wanted = wanted.reshape(len(wanted), -1)
-    found = found.reshape(len(found), len(wanted), -1)
-    return np.asarray(0.5 * np.sum((found - wanted) ** 2, axis=2))
-
-
-def _log_mean(logs: FloatArray) -> FloatArray:
-    return np.asarray(special.logsumexp(logs, axis=0) - np.log(len(logs)))
 
 
 def _pair(member: FloatArray, nonmember: FloatArray, source: str) -> LawPair:

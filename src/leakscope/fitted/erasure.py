@@ -4,7 +4,7 @@ A convex fit says which records it was made from: at the optimum over the record
 gradient over the others is zero and the gradient over all is sum over R of F_j x_j, F_j the slope
 of record j's loss.  So a file that claims to have forgotten is checked, not believed: the exact
 fit without the records is a few Newton steps away, and where the file is not it, the records whose
-leaving (or the penalty whose change) explains it are searched for.
+leaving explains it are searched for.
 
 Sizes are lengths in the Hessian's metric, sqrt(delta' H delta): an attacker's own unit, in which
 one record's leaving has a length like its influence on answers.  Noise of standard deviation s on
@@ -14,13 +14,12 @@ certifiability, arXiv 2510.13094), with the plain distance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 from leakscope.single_fit.losses import LOSSES, Codes, contrasts, one_hot, softmax
 from leakscope.single_fit.optimum import Fit, fit_at, optimum
@@ -28,13 +27,10 @@ from leakscope.single_fit.problem import ConvexProblem
 
 # What explains coefficients leaves at most this share of what was to be erased.
 EXPLAINED = 0.01
-# Moves beyond one for each record asked for, in a search for those that a fit lacks; and records up
-# to which all pairs are tried.
-FURTHER, PAIRS_UP_TO = 10, 3000
+# Moves beyond one for each record asked for, in a search for those that a fit lacks.
+FURTHER = 10
 # Records with several classes whose sizes are found at once.
 TOGETHER = 64
-# Draws of the public half of the records, by which two published fits are compared.
-PUBLIC_DRAWS = 20
 
 
 def part_of(problem: ConvexProblem, rows: Codes) -> ConvexProblem:
@@ -72,16 +68,17 @@ class Metric:
     problem: ConvexProblem
     theta: FloatArray
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_fit", fit_at(self.problem, self.theta))
+    @cached_property
+    def fit(self) -> Fit:
+        """The response of the fit there."""
+        return fit_at(self.problem, self.theta)
 
     def solve(self, right: FloatArray) -> FloatArray:
         """H^{-1} of a gradient, or of several of them."""
-        fit: Fit = self._fit  # type: ignore[attr-defined]
         if self.problem.loss == "softmax":
             basis = contrasts(self.problem.classes)
-            return np.asarray(fit.response.solve(right @ basis) @ basis.T)
-        return np.asarray(fit.response.inverse @ right)
+            return np.asarray(self.fit.response.solve(right @ basis) @ basis.T)
+        return np.asarray(self.fit.response.inverse @ right)
 
     def times(self, delta: FloatArray) -> FloatArray:
         """H of a step."""
@@ -125,33 +122,6 @@ def without(problem: ConvexProblem, rows: Codes) -> FloatArray:
     return optimum(part_of(problem, _others(problem, rows)))
 
 
-def one_step(problem: ConvexProblem, rows: Codes) -> tuple[FloatArray, float]:
-    """One Newton step from the fit with all records, and a bound on the gradient that is left.
-
-    The step is H^{-1} sum over the records of F_j x_j with the Hessian over the others; the bound
-    gamma ||X|| ||step|| ||X step|| is Guo et al. 2020, Corollary 1 (arXiv 1911.03030), gamma the
-    Lipschitz constant of the loss's curvature: 1 / (6 sqrt 3) for the logistic loss, 0 for squares.
-    """
-    if problem.loss not in ("square", "logistic"):
-        raise InputError("The bound is known for the square and the logistic loss only.")
-    theta = optimum(problem)
-    assert problem.X is not None
-    rest = part_of(problem, _others(problem, rows))
-    assert rest.X is not None
-    step = Metric(rest, theta).solve(gradient(rest, theta))
-    lipschitz = 0.0 if problem.loss == "square" else 1.0 / (6.0 * np.sqrt(3.0))
-    moved = rest.X @ step
-    largest = float(rest.sample_weights.max())
-    bound = (
-        lipschitz
-        * largest
-        * float(np.linalg.norm(rest.X, 2))
-        * float(np.linalg.norm(step))
-        * float(np.linalg.norm(moved))
-    )
-    return np.asarray(theta - step), bound
-
-
 def _others(problem: ConvexProblem, rows: Codes) -> Codes:
     left = np.ones(problem.records, dtype=np.bool_)
     left[rows] = False
@@ -179,9 +149,6 @@ class Erased:
     lacking
         The records whose leaving explains the coefficients, to 1% of what the least of them would
         move; None where none do.
-    penalty_factor
-        What times the penalty explains them, and ``penalty_kept`` whether the records are in it
-        then; None where another penalty explains nothing.
     """
 
     effect: float
@@ -192,8 +159,6 @@ class Erased:
     gradient_rest: float
     gradient_all: float
     lacking: Codes | None
-    penalty_factor: float | None = None
-    penalty_kept: bool = False
 
 
 def erased(problem: ConvexProblem, rows: Codes, theta: FloatArray) -> Erased:
@@ -220,8 +185,7 @@ def erased(problem: ConvexProblem, rows: Codes, theta: FloatArray) -> Erased:
     along = float(np.sum((theta - apart) * metric.times(whole - apart)))
     slope_rest, slope_all = gradient(rest, theta), gradient(problem, theta)
     trace = along / max(effect**2, 1e-300)
-    lacking = factor = None
-    kept_so = False
+    lacking = None
     enough = EXPLAINED * min(effect, *_alone(rest, apart, problem, rows))
     if left <= enough:
         lacking = np.sort(rows)
@@ -229,10 +193,6 @@ def erased(problem: ConvexProblem, rows: Codes, theta: FloatArray) -> Erased:
         lacking = np.zeros(0, dtype=np.intp)
     else:
         lacking = _lacking(problem, theta, slope_all, rows, enough)
-        if lacking is None:
-            factor, kept_so = _other_penalty(
-                ((problem, slope_all, True), (rest, slope_rest, False)), theta, enough
-            )
     return Erased(
         effect=effect,
         left=left,
@@ -242,8 +202,6 @@ def erased(problem: ConvexProblem, rows: Codes, theta: FloatArray) -> Erased:
         gradient_rest=float(np.max(np.abs(slope_rest))),
         gradient_all=float(np.max(np.abs(slope_all))),
         lacking=lacking,
-        penalty_factor=factor,
-        penalty_kept=kept_so,
     )
 
 
@@ -268,8 +226,8 @@ def _lacking(
 ) -> Codes | None:
     """Records whose forces add up to the gradient over all.
 
-    From those asked for, from nobody and from the best pair: one more, one less or one exchanged,
-    whichever leaves least, until the rest is explained or nothing helps.
+    From those asked for and from nobody: one more, one less or one exchanged, whichever leaves
+    least, until the rest is explained or nothing helps.
     """
     assert problem.X is not None
     metric = Metric(problem, theta)
@@ -289,10 +247,7 @@ def _lacking(
         solved = metric.solve(right).reshape(X.shape[1], -1)
         return np.asarray(np.einsum("nc,nc->n", X @ solved, columns))
 
-    starts: list[list[int]] = [rows.tolist(), []]
-    if columns.shape[1] == 1 and len(X) <= PAIRS_UP_TO:
-        starts.append(_best_pair(metric, X * columns, own, pairing(slope)))
-    for start in starts:
+    for start in (rows.tolist(), list[int]()):
         chosen = list(start)
         remaining = slope - sum(
             (pushed(j) + weight[j] * pull for j in chosen), np.zeros(theta.shape)
@@ -323,18 +278,6 @@ def _lacking(
     return None
 
 
-def _best_pair(
-    metric: Metric, pushes: FloatArray, own: FloatArray, towards: FloatArray
-) -> list[int]:
-    """The two records whose forces together come nearest to a gradient."""
-    shared = pushes @ metric.solve(np.ascontiguousarray(pushes.T))
-    left = own - 2.0 * towards
-    sizes = left[:, None] + left + 2.0 * shared
-    np.fill_diagonal(sizes, np.inf)
-    first, second = np.unravel_index(int(np.argmin(sizes)), sizes.shape)
-    return [int(first), int(second)]
-
-
 def _own_sizes(metric: Metric, X: FloatArray, columns: FloatArray) -> FloatArray:
     """f_j' H^{-1} f_j of every record's force f_j = x_j F_j."""
     if columns.shape[1] == 1:
@@ -345,72 +288,3 @@ def _own_sizes(metric: Metric, X: FloatArray, columns: FloatArray) -> FloatArray
         pushed = X[part][:, :, None] * columns[part][:, None, :]
         own[part] = np.sum(pushed * metric.solve(pushed), axis=(1, 2))
     return own
-
-
-def _other_penalty(
-    tries: Sequence[tuple[ConvexProblem, FloatArray, bool]], theta: FloatArray, enough: float
-) -> tuple[float | None, bool]:
-    """What times the penalty makes the gradient vanish, over all records or over the others."""
-    best: tuple[float, float, bool] | None = None
-    for problem, slope, kept in tries:
-        pull = (problem.penalty_at(1.0) * theta.T).T
-        metric = Metric(problem, theta)
-        solved = metric.solve(pull)
-        length = float(np.sum(pull * solved))
-        if length <= 0.0:
-            continue
-        more = -float(np.sum(slope * solved)) / length
-        left = metric.gradient_size(slope + more * pull)
-        if 1.0 + more >= 0.0 and left <= enough and (best is None or left < best[0]):
-            best = (left, 1.0 + more, kept)
-    return (None, False) if best is None else best[1:]
-
-
-@dataclass(frozen=True, eq=False)
-class BothPublished:
-    """What the fits before and after give away together about the records that left.
-
-    ``cosine`` is that of the records' weighted sum with its reconstruction by somebody who knows
-    the Hessian; ``public_cosine`` the mean over draws where a random half of the others is known;
-    ``noise`` the standard deviation on every coefficient of both fits that brings the first to
-    about a half.
-    """
-
-    cosine: float
-    public_cosine: float
-    noise: float
-
-
-def both_published(
-    problem: ConvexProblem, rows: Codes, before: FloatArray, after: FloatArray, *, seed: int = 0
-) -> BothPublished:
-    """The direction of what left, H (theta - theta'), beside what did leave (arXiv 2405.20272)."""
-    assert problem.X is not None
-    others = _others(problem, rows)
-    rest = part_of(problem, others)
-    truth = problem.X[rows].T @ forces(problem, before)[rows]
-    features = problem.penalty_at(1.0) > 0.0
-    if not features.any() or features.all():
-        features = np.ones(len(features), dtype=np.bool_)
-    delta = before - after
-    metric = Metric(rest, after)
-    signal = metric.times(delta)
-    generator = Key(seed).generator()
-    half = max(len(others) // 2, 1)
-    public = []
-    for _ in range(PUBLIC_DRAWS):
-        chosen = generator.choice(len(others), half, replace=False)
-        seen = Metric(part_of(rest, np.sort(chosen)), after)
-        # the sum over the known half stands for all: the penalty is known
-        penalty = (rest.penalty_at(1.0) * delta.T).T
-        part = seen.times(delta) - (seen.problem.penalty_at(1.0) * delta.T).T
-        public.append(_cosine((part * len(others) / half + penalty)[features], truth[features]))
-    probe = generator.standard_normal((*delta.shape, 16))
-    spread = sum(float(np.sum(metric.times(probe[..., k]) ** 2)) for k in range(16)) / 16.0
-    noise = float(np.linalg.norm(signal) * np.sqrt(3.0 / (2.0 * max(spread, 1e-300))))
-    return BothPublished(_cosine(signal[features], truth[features]), float(np.mean(public)), noise)
-
-
-def _cosine(first: FloatArray, second: FloatArray) -> float:
-    length = float(np.linalg.norm(first) * np.linalg.norm(second))
-    return abs(float(np.sum(first * second))) / length if length > 0.0 else 0.0

@@ -39,7 +39,7 @@ best guess before: never negative, and zero wherever the answers do not change t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -49,17 +49,15 @@ from scipy import special
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope._numerics.memory import require_memory
-from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
 from leakscope.laws.distributions import MultivariateNormal
 from leakscope.laws.pair import LawPair, Provenance
 from leakscope.settings.audit import MODEL_DEFAULTS, SecretPrior
 from leakscope.single_fit.cavity import solve_cavity
-from leakscope.single_fit.losses import LOSSES, contrasts, softmax
 from leakscope.single_fit.problem import ConvexProblem, Question
-from leakscope.single_fit.responses import DENSE, Features, gram, stacks_of, within
-from leakscope.single_fit.shares import HEAVY, MOST_ENTRIES, ROWS_PER_COEFFICIENT, Shares
-from leakscope.single_fit.units import State, normal_points, square_root
+from leakscope.single_fit.responses import DENSE, Features, gram, stacks_of
+from leakscope.single_fit.shares import Shares
+from leakscope.single_fit.units import Joined, Stack, State, normal_points, square_root
 
 Codes = npt.NDArray[np.intp]
 
@@ -77,97 +75,25 @@ MOST_POINTS, LEAST_POINTS = 1024, 128
 _WORK, _STEPS = 4e8, 8
 _UNLIKELY = 1e-7
 _SEED = 8
+# Records whose neighbours are looked at together.
+AT_ONCE = 256
 
 # Parts of the records that the imputation leaves out in turn, and the penalties that it tries.
 FOLDS = 5
 IMPUTATION_PENALTY = (1.0, 0.1, 0.01, 0.001)
 
 
-class _OneOutput:
-    """How a record joins a model with one output; arrays end in an axis of one."""
-
-    outputs = 1
-
-    def __init__(self, problem: ConvexProblem) -> None:
-        self.loss = LOSSES[problem.loss]
-        self.quadratic = self.loss.quadratic
-
-    def points(self) -> tuple[FloatArray, FloatArray]:
-        """(S, 1) nodes of a standard normal law, and their weights."""
-        return normal_points(1, 3 if self.quadratic else NODES)
-
-    def force(self, z: FloatArray, y: FloatArray, w: FloatArray) -> FloatArray:
-        """w l'(z)."""
-        return np.asarray(w[..., None] * self.loss.force(z, y[..., None]))
-
-    def prox(self, before: FloatArray, K: FloatArray, y: FloatArray, w: FloatArray) -> FloatArray:
-        """The z with z + K force(z) = before."""
-        return self.loss.prox(before, w[..., None] * K[..., 0], y[..., None])
-
-    def log_jacobian(
-        self, z: FloatArray, K: FloatArray, y: FloatArray, w: FloatArray
-    ) -> FloatArray:
-        """log(1 + K w l''(z))."""
-        h = w[..., None] * self.loss.curvature(z, y[..., None])
-        return np.asarray(np.log1p(K[..., 0] * h)[..., 0])
-
-    def log_likelihood(self, z: FloatArray, y: FloatArray) -> FloatArray:
-        """log p(y | z), up to a constant."""
-        return np.asarray(-self.loss.value(z[..., 0], y))
+def _fallen(stack: Stack, before: FloatArray, K: FloatArray) -> Joined:
+    """Where answers (B, S, O) fall when their record joins, K (B, O, O), and the force there."""
+    start = stack.force(before.mean(axis=1, keepdims=True))[:, 0]
+    if stack.quadratic or stack.size == 1:
+        return stack.joined(before, K, start, start)
+    return stack.joined_exactly(before, K, start)
 
 
-class _SeveralClasses:
-    """The same with C classes, whose logits matter but for a constant: C - 1 contrasts B'z."""
-
-    quadratic = False
-
-    def __init__(self, problem: ConvexProblem) -> None:
-        self.outputs = problem.classes - 1
-        self.basis = contrasts(problem.classes)
-
-    def points(self) -> tuple[FloatArray, FloatArray]:
-        """(S, C - 1) points with the mean and covariance of a standard normal law, and weights."""
-        return normal_points(self.outputs, NODES)
-
-    def _probabilities(self, z: FloatArray) -> FloatArray:
-        return softmax(z @ self.basis.T)
-
-    def force(self, z: FloatArray, y: FloatArray, w: FloatArray) -> FloatArray:
-        """B'w(p - e_y)."""
-        target = np.eye(len(self.basis))[y.astype(np.intp)]
-        return np.asarray(w[..., None] * ((self._probabilities(z) - target) @ self.basis))
-
-    def _curvature(self, z: FloatArray, w: FloatArray) -> FloatArray:
-        """B'w(diag p - pp')B."""
-        p = self._probabilities(z)
-        mean = p @ self.basis
-        square = np.einsum("...c,co,cq->...oq", p, self.basis, self.basis, optimize=True)
-        return np.asarray(w[..., None, None] * (square - mean[..., :, None] * mean[..., None, :]))
-
-    def prox(self, before: FloatArray, K: FloatArray, y: FloatArray, w: FloatArray) -> FloatArray:
-        """The z with z + K force(z) = before, by Newton steps of at most 3."""
-        z = before
-        for _ in range(100):
-            left = z + np.einsum("...oq,...q->...o", K, self.force(z, y, w)) - before
-            slope = np.eye(self.outputs) + K @ self._curvature(z, w)
-            step = np.linalg.solve(slope, left[..., None])[..., 0]
-            longest = np.linalg.norm(step, axis=-1, keepdims=True)
-            z = z - step * np.minimum(1.0, 3.0 / np.maximum(longest, 1e-30))
-            if float(longest.max()) < 1e-6:
-                break
-        return np.asarray(z)
-
-    def log_jacobian(
-        self, z: FloatArray, K: FloatArray, y: FloatArray, w: FloatArray
-    ) -> FloatArray:
-        """log det(I + K h)."""
-        return np.asarray(np.linalg.slogdet(np.eye(self.outputs) + K @ self._curvature(z, w))[1])
-
-    def log_likelihood(self, z: FloatArray, y: FloatArray) -> FloatArray:
-        """log p_y."""
-        codes = np.broadcast_to(y.astype(np.intp), z.shape[:-1])[..., None]
-        log_p = special.log_softmax(z @ self.basis.T, axis=-1)
-        return np.asarray(np.take_along_axis(log_p, codes, axis=-1)[..., 0])
+def _points(stack: Stack) -> tuple[FloatArray, FloatArray]:
+    """(S, O) points of a standard normal law, and their weights."""
+    return normal_points(stack.size, 3 if stack.quadratic else NODES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,10 +140,10 @@ class SecretLaws:
         return int(self.mean.shape[1])
 
     @cached_property
-    def joining(self) -> _OneOutput | _SeveralClasses:
-        """How a record joins."""
-        several = self.problem.loss == "softmax"
-        return _SeveralClasses(self.problem) if several else _OneOutput(self.problem)
+    def stack(self) -> Stack:
+        """The records as units that join one by one."""
+        (stack,) = stacks_of(self.problem, None)
+        return stack
 
     def block(self, value: Codes) -> FloatArray:
         """(n, O, O): K of each record's own row with a value."""
@@ -232,16 +158,14 @@ class SecretLaws:
         covariance = s @ np.swapaxes(s, 1, 2)
         floor = 1e-14 * np.einsum("ioo->i", covariance) + 1e-300
         root = np.linalg.cholesky(covariance + floor[:, None, None] * np.eye(s.shape[1]))
-        points = self.joining.points()[0]
+        points = _points(self.stack)[0]
         return self.mean[rows, value][:, None] + points @ np.swapaxes(root, 1, 2), root
 
     def _forces(self, value: Codes) -> tuple[FloatArray, FloatArray, FloatArray]:
         """E[F], Cov[F] and Cov[c, F], (n, r, O), where each record joins with a value."""
-        y, w = self.problem.y[:, None], self.problem.sample_weights[:, None]
         at, root = self._around(value)
-        points, weights = self.joining.points()
-        z = self.joining.prox(at, self.block(value)[:, None], y, w)
-        force = self.joining.force(z, y, w)
+        points, weights = _points(self.stack)
+        force = _fallen(self.stack, at, self.block(value)).force
         first = np.einsum("iso,s->io", force, weights)
         away = force - first[:, None]
         variance = np.einsum("iso,isp,s->iop", away, away, weights, optimize=True)
@@ -295,18 +219,14 @@ class SecretLaws:
         A quantity's noise is what models without a record leave of its own label.
         """
         y, rows = self.problem.y, np.arange(len(self.own))
-        if self.joining.quadratic:
+        if self.stack.quadratic:
             noise = float(np.mean((y - self.mean[rows, self.own, 0]) ** 2))
             logs = -0.5 * (y[:, None] - self.mean[:, :, 0]) ** 2 / max(noise, 1e-300)
             return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
-        weights = self.joining.points()[1]
-        logs = np.stack(
-            [
-                self.joining.log_likelihood(self._around(np.full(len(y), value))[0], y[:, None])
-                for value in range(self.values)
-            ],
-            axis=1,
-        )
+        weights = _points(self.stack)[1]
+        alone = replace(self.stack, weights=np.ones_like(self.stack.weights))
+        around = [self._around(np.full(len(y), value))[0] for value in range(self.values)]
+        logs = np.stack([-alone.value(at) for at in around], axis=1)
         return np.asarray(np.exp(logs - logs.max(axis=(1, 2), keepdims=True)) @ weights)
 
     def updated(self, before_label: FloatArray) -> FloatArray:
@@ -463,13 +383,8 @@ def _note_shares(laws: SecretLaws, moved: FloatArray, t: FloatArray) -> None:
     assert X is not None
     size, outputs = len(moved), t.shape[1]
     rows = np.arange(size)
-    shift = np.stack(
-        [
-            -np.einsum("io,ior->ir", laws._forces(np.full(size, value))[0], laws.pull[:, value])
-            for value in range(laws.values)
-        ],
-        axis=1,
-    )
+    forces = [laws._forces(np.full(size, value))[0] for value in range(laws.values)]
+    shift = -np.einsum("vio,ivor->ivr", np.stack(forces), laws.pull)
     way = shift - shift[rows, laws.own][:, None]
     length = np.linalg.norm(way, axis=2)
     length[rows, laws.own] = np.inf
@@ -479,44 +394,13 @@ def _note_shares(laws: SecretLaws, moved: FloatArray, t: FloatArray) -> None:
     # record j pulls along O rows, R_j' (x) x_j with t_j = R_j R_j'
     root = square_root(t)
     pulls = (np.swapaxes(root, 1, 2)[:, :, :, None] * X[:, None, None, :]).reshape(
-        size, outputs, -1
+        size * outputs, -1
     )
-    allowed = int(max(MOST_ENTRIES / size, ROWS_PER_COEFFICIENT * moved.shape[2]))
-    doubtful = rows
-    if allowed < size:
-        doubtful = laws.shares.bound(_largest_at_most(coefficients, pulls))[:allowed]
-    for start in range(0, len(doubtful), 256):
-        part = doubtful[start : start + 256]
-        block = (coefficients[part] @ pulls.reshape(-1, pulls.shape[2]).T).reshape(
-            len(part), size, outputs
-        )
-        move = block[:, :, 0] if outputs == 1 else np.linalg.norm(block, axis=2)
+    for start in range(0, size, AT_ONCE):
+        part = rows[start : start + AT_ONCE]
+        move = np.linalg.norm((coefficients[part] @ pulls.T).reshape(len(part), size, -1), axis=2)
         move[np.arange(len(part)), part] = 0.0
         laws.shares.note(part, move)
-
-
-def _largest_at_most(coefficients: FloatArray, pulls: FloatArray) -> FloatArray:
-    """(n,): an upper bound of the largest share of one other record, without n x n products.
-
-    A share |p_j'b|^2 / sum_k |p_k'b|^2 is at most tr p_j' (sum_k p_k p_k')^+ p_j, whatever b is.
-    The few records for which that is much are looked at one by one.
-    """
-    size, outputs, width = pulls.shape
-    flat = pulls.reshape(-1, width)
-    pulled = row_products(flat.T)
-    inverse = np.asarray(np.linalg.pinv(pulled, hermitian=True), dtype=np.float64)
-    leverage = within(flat[:, None], inverse, 1)[:, 0, 0].reshape(size, outputs).sum(axis=1)
-    heavy = np.flatnonzero(leverage > HEAVY)
-    own = np.square(np.einsum("id,iod->io", coefficients, pulls)).sum(axis=1)
-    total = within(coefficients[:, None], pulled, 1)[:, 0, 0] - own
-    parts = np.square(coefficients @ pulls[heavy].reshape(-1, width).T)
-    parts = parts.reshape(size, len(heavy), outputs).sum(axis=2)
-    parts[heavy, np.arange(len(heavy))] = 0.0
-    # the own part is not among the others', which makes each of theirs more
-    others = np.delete(leverage, heavy).max(initial=0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bound = np.maximum(parts.max(axis=1, initial=0.0), others * (total + own)) / total
-    return np.asarray(np.where(total > 0.0, bound, np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -634,31 +518,32 @@ def _gained(
 
 def _joined(laws: SecretLaws, part: slice, value: int, points: FloatArray) -> FloatArray:
     """(k, M, r): what is seen of models trained on the records with one value."""
-    y, w = laws.problem.y[part, None], laws.problem.sample_weights[part, None]
-    K = laws.block(np.full(len(laws.mean), value))[part, None]
+    K = laws.block(np.full(len(laws.mean), value))[part]
     before = laws.mean[part, None, value] + points @ np.swapaxes(laws.spread[part, value], 1, 2)
-    force = laws.joining.force(laws.joining.prox(before, K, y, w), y, w)
+    force = _fallen(laws.stack.some(part), before, K).force
     return np.asarray(points[None] - force @ laws.pull[part, value])
 
 
 def _log_densities(laws: SecretLaws, part: slice, seen: FloatArray) -> FloatArray:
     """(k, M, V): the log density of what is seen, by every value, up to a constant."""
-    y, w = laws.problem.y[part, None, None], laws.problem.sample_weights[part, None, None]
-    spread, pull = laws.spread[part], laws.pull[part]
+    stack, spread, pull = laws.stack.some(part), laws.spread[part], laws.pull[part]
     size, values, outputs, width = pull.shape
     shape = (*seen.shape[:2], values, outputs)
     z = (seen @ np.swapaxes(spread.reshape(size, -1, width), 1, 2)).reshape(shape)
-    z = laws.mean[part, None] + z
-    force = laws.joining.force(z, y, w)
+    z = (laws.mean[part, None] + z).reshape(size, -1, outputs)
+    force = stack.force(z).reshape(shape)
     blocks = laws.response[part].reshape(size, values, outputs, values, outputs)
     own = np.einsum("ivovp->ivop", blocks)[:, None]
-    jacobian = laws.joining.log_jacobian(z, own, y, w)
+    bent = own @ stack.curvature(z).reshape(*shape, outputs)
+    jacobian = np.linalg.slogdet(np.eye(outputs) + bent)[1]
+    if outputs == 1:
+        jacobian = np.log1p(bent[..., 0, 0])
     # |seen + force q|^2 in three products, so that no array of k M V r numbers is made
     along = (seen @ np.swapaxes(pull.reshape(size, -1, width), 1, 2)).reshape(shape)
     length = np.einsum("imr,imr->im", seen, seen)[:, :, None]
     gram = pull @ np.swapaxes(pull, 2, 3)
-    bent = np.einsum("imvo,ivop->imvp", force, gram, optimize=True)
-    moved = np.einsum("imvo,imvo->imv", force, 2.0 * along + bent)
+    pulled = np.einsum("imvo,ivop->imvp", force, gram, optimize=True)
+    moved = np.einsum("imvo,imvo->imv", force, 2.0 * along + pulled)
     return np.asarray(jacobian - 0.5 * (length + moved))
 
 

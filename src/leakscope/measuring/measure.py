@@ -116,21 +116,21 @@ def measure(
         assumptions=provenance.pop("assumptions", []),
         provenance=provenance,
         timing={"measure": time.perf_counter() - start},
-        warnings=_turned(found),
+        warnings=_turned(
+            found["auc"], found.get("intervals", {}).get("auc", {}).get("high"), "members"
+        ),
         infinite=[str(name) for name, value in _only(summary).items() if np.isposinf(value)],
         **found,
     )
 
 
-def _turned(found: dict[str, Any]) -> list[str]:
-    """A question where members surely score lower than non-members."""
-    ends, auc = found.get("intervals", {}).get("auc"), found["auc"]
-    if ends is None or auc is None or ends["high"] is None or ends["high"] >= 0.5:
+def _turned(auc: float | None, high: float | None, who: str) -> list[str]:
+    """A question where those who were trained on surely score lower than the others."""
+    if auc is None or high is None or not high < 0.5:
         return []
     return [
-        f"the AUC is {auc:.3g}, well below one half: is the sign reversed?  A higher score must "
-        "mean that the record is more likely a member; with the sign reversed the AUC would be "
-        f"{1.0 - auc:.3g}."
+        f"{who} score lower than the others (AUC {auc:.3g}): is the sign reversed?  A higher score "
+        "must mean that the record is more likely a member."
     ]
 
 
@@ -352,6 +352,7 @@ def measure_canaries(
     level = 1.0 - how.confidence
     claim = asked.claimed_epsilon
     mu = None if claim is None else one_run.mu_of_epsilon(claim, how.delta[0])
+    ends = samples.auc(values[coins], values[~coins]) if 1 < put_in < total - 1 else None
     bounds = [
         _bound(form, each, total, tried, right, level, mu)
         for each in how.delta
@@ -377,7 +378,9 @@ def measure_canaries(
             "(Bonferroni); they depend on the number of canaries alone",
         },
         timing={"measure": time.perf_counter() - start},
-        warnings=_lower_scores(values, coins),
+        warnings=[]
+        if ends is None
+        else _turned(float(ends.value), float(ends.high), "included canaries"),
         canaries=total,
         included=put_in,
         choices=len(tried),
@@ -496,17 +499,4 @@ def _canary_assumptions(put_in: int, total: int, fair: float) -> list[Assumption
             evidence="exact for the Gaussian mechanism and its compositions; nearly so for DP-SGD "
             "with many steps",
         ),
-    ]
-
-
-def _lower_scores(scores: NDArray[np.float64], coins: NDArray[np.bool_]) -> list[str]:
-    """A question where the included canaries surely score lower than the others."""
-    if not 1 < int(coins.sum()) < len(coins) - 1:
-        return []
-    ends = samples.auc(scores[coins], scores[~coins])
-    if not float(ends.high) < 0.5:
-        return []
-    return [
-        f"included canaries score lower than the others (AUC {float(ends.value):.3g}): is the sign "
-        "reversed?  A higher score must mean that the canary is more likely included."
     ]

@@ -58,10 +58,6 @@ class Erasure(ResultDocument):
         whether the records are still in it.
     traces
         Scalers, chosen penalties and the like: whether they saw the records.
-    cosine, public_cosine, noise_against_both
-        What publishing the model before and after gives away: how near a reconstruction from
-        both comes to what left (1 is the whole direction), by somebody who knows all that stay
-        and by somebody who knows half of them; and the noise on the coefficients that stops it.
     exposed_before, exposed_after, more_exposed
         How many of those who stay have an advantage of 0.1 or more, and whose rose most.
     power
@@ -87,9 +83,6 @@ class Erasure(ResultDocument):
     penalty_factor: Number = None
     penalty_kept: bool | None = None
     traces: list[Trace] = Field(default_factory=list)
-    cosine: Fraction = None
-    public_cosine: Fraction = None
-    noise_against_both: Number = None
     exposed_before: int | None = None
     exposed_after: int | None = None
     more_exposed: list[MoreExposed] = Field(default_factory=list)
@@ -119,7 +112,7 @@ class Erasure(ResultDocument):
         )
 
     def sections(self) -> tuple[Section, ...]:
-        """Traces, what both models give away, and who is more exposed."""
+        """Traces, and who is more exposed."""
         sections = [Section("Whose", [self.whose_sentence], names=True)]
         if self.traces:
             answers = {True: "yes", False: "no", None: "cannot tell"}
@@ -128,8 +121,6 @@ class Erasure(ResultDocument):
             words = ["Scalers, encoders and chosen settings are part of the model."]
             tables = [(headings, rows)]
             sections.append(Section("What else learned from the records", words, tables))
-        if self.cosine is not None:
-            sections.append(Section("If both models are known", [self.both_sentence]))
         if self.exposed_before is not None:
             rows = [
                 [str(r.record_id), digits(r.before, most=3), digits(r.after, most=3)]
@@ -147,18 +138,6 @@ class Erasure(ResultDocument):
         if lacking is None or sorted(map(str, lacking)) == sorted(map(str, self.records)):
             return words
         return f"{words} This model was fitted without: {named(lacking) or 'nobody'}."
-
-    @property
-    def both_sentence(self) -> str:
-        """What publishing both models gives away."""
-        what = "the record that left" if self.rows == 1 else "the weighted sum of what left"
-        return (
-            f"Whoever has the model before and after can reconstruct the direction of {what}: "
-            f"cosine {digits(self.cosine, most=3)} if they know everybody who stays, "
-            f"{digits(self.public_cosine, most=3)} if they know half of them (1 is exact). Noise "
-            f"of sd {digits(self.noise_against_both, most=2)} on every coefficient of both models "
-            "brings the first down to about 0.5."
-        )
 
     @property
     def stay_sentence(self) -> str:

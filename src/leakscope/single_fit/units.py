@@ -297,7 +297,7 @@ class Stack:
             return Joined(fallen[..., None], pull[..., None], (h / (1.0 + k * h))[..., None, None])
         if self.class_row:
             return self._joined_classes(m, kappa, z)
-        return self._joined_rows(m, kappa, force)
+        return self.joined_exactly(m, kappa, force)
 
     def _joined_classes(self, m: FloatArray, kappa: FloatArray, z: FloatArray) -> Joined:
         """One row with several classes, by the diagonal yield: O(C) a step."""
@@ -319,7 +319,7 @@ class Stack:
         return Joined(fallen @ B, w * (p - target) @ B, None, class_weights(p, k[:, None], w))
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _joined_rows(self, m: FloatArray, kappa: FloatArray, force: FloatArray) -> Joined:
+    def joined_exactly(self, m: FloatArray, kappa: FloatArray, force: FloatArray) -> Joined:
         """Several rows jointly: z = m - kappa a with a = F(z), where a'kappa a/2 + l(z) is least.
 
         Steps with one matrix a unit, then damped Newton steps of what has not settled.

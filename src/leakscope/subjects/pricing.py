@@ -76,8 +76,8 @@ class Terms:
         The share of the commonest class, which a model that knows nothing gets right.
     untrusted
         Why it is not known whether a change meets the target.
-    noise, noise_too
-        What to do, with noise of standard deviation ``{sd}`` alone and beside another change.
+    noise
+        What to do, with noise of standard deviation ``{sd}``.
     noise_digits
         To so many digits noise is rounded up; None for as it was found.
     noise_shares
@@ -97,7 +97,6 @@ class Terms:
     commonest: float | None = None
     untrusted: str = "the numbers of a {unit} are not trusted there"
     noise: str = "Add fresh normal noise of standard deviation {sd:.2g} to every answer"
-    noise_too: str = "add noise of standard deviation {sd:.2g} to every answer"
     noise_digits: int | None = 2
     noise_shares: tuple[float, ...] = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0, 1.3, 1.7)
     batches: float = 200

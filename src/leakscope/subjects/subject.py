@@ -399,10 +399,6 @@ class Subject(ABC):
         """Settings that can be moved towards less leakage."""
         return ()
 
-    def changes_together(self, wanted: Wanted) -> Iterable[Change]:
-        """Two of those settings at once, tried where none of them is enough alone."""
-        return ()
-
     def keep(self, units: Rows) -> Subject:
         """The same on some of its units."""
         raise Unavailable(f"{self.words} cannot be examined again on fewer records.")

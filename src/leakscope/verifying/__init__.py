@@ -1,20 +1,19 @@
 """Draws, refits and retraining that check the laws."""
 
-from leakscope.verifying.checks import Agreement, Interval, agreement, choose_records
+from leakscope.verifying.checks import Interval, choose_records, correlation
 from leakscope.verifying.influence import influence_functions, tangent_products, trac_in
 from leakscope.verifying.networks import DenseNetwork, NetworkTrainer, parameters_at
 from leakscope.verifying.retraining import FunctionTrainer, Retraining, retrain
 from leakscope.verifying.verify import verify
 
 __all__ = [
-    "Agreement",
     "DenseNetwork",
     "FunctionTrainer",
     "Interval",
     "NetworkTrainer",
     "Retraining",
-    "agreement",
     "choose_records",
+    "correlation",
     "influence_functions",
     "parameters_at",
     "retrain",

@@ -1,43 +1,20 @@
 """What a record changes in a network's answers, to first order: influence functions and TracIn.
 
-Both are made of the tangent kernel of this very network, not of an infinitely wide one.  With f(x)
-its answer and J(x) the derivative of that by its parameters theta,
+Both are made of the tangent kernel of this very network, Theta(x, z) = J(x) J(z)^T with J(x) the
+derivative of its answer by its parameters, which is never held for more than a block of records.
 
-    Theta(x, z) = J(x) J(z)^T.
+**Influence functions** (Koh and Liang, ICML 2017, Eq. 1): the answer at a query q with record i
+less that without it is -(1/n) J(q) H^{-1} l_i'(theta), l_i half the squared residual.  Here the
+curvature H is (1/n) sum_j J_j^T J_j (Gauss-Newton) + damping I, so that
+J(q) H^{-1} J_i^T/n = [Theta_qX (Theta_XX + n damping I)^{-1}]_i takes one factorisation.  That
+smoother A also has the exact leave-one-out shift of the linearised network, (I - A_ii)^{-1} in
+place of I before the residual (Cook, Technometrics 1977), which no first-order formula sees.
 
-J has as many columns as the network has weights; it is never held for more than a block of records.
-
-**Influence functions.**  With L(theta) = (1/n) sum_j l_j(theta), l_j half the squared residual of
-record j, and curvature H = L''(theta) + damping I, the parameters move by H^{-1} l_i'(theta)/n when
-record i is taken out (Koh and Liang 2017, Eq. 1), and the answer at a query q with record i less
-that without it is
-
-    shift = -(1/n) J(q) H^{-1} l_i'(theta).
-
-Here (1/n) sum_j J_j^T J_j (Gauss-Newton), which is never indefinite, stands for L''.  The inverse
-needs no iteration: with Theta = J J^T of the n records,
-J(q) H^{-1} J_i^T/n = [Theta_qX (Theta_XX + n damping I)^{-1}]_i, one factorisation for all records
-and queries.  That smoother A also has the exact leave-one-out shift of the linearised network,
-(I - A_ii)^{-1} in place of I before the residual, which no first-order formula sees: a network that
-fits its records has A_ii near 1.
-
-**TracIn** traces a record's influence along the steps of training.  A step of gradient descent on a
-batch of B records moves the answer at a query q, to first order, by
-
-    -(eta/B) Theta_t(q, x_i) (f_t(x_i) - y_i)
-
-on behalf of record i, where Theta_t is the tangent kernel at the parameters of that moment.
-Pruthi et al. sum this over checkpoints (Eq. 1), with the query's loss in the place of its answer.
-Here each checkpoint stands for the epochs from it to the next, in each of which a record is met
-once.  With a checkpoint at every epoch and full batches this is the sum over all steps.  Momentum
-counts as the rate that it comes to, eta/(1 - momentum).
-
-References
-----------
-P. W. Koh, P. Liang, "Understanding black-box predictions via influence functions", ICML 2017.
-R. D. Cook, "Detection of influential observation in linear regression", Technometrics 1977.
-G. Pruthi, F. Liu, S. Kale, M. Sundararajan, "Estimating training data influence by tracing gradient
-descent", NeurIPS 2020.
+**TracIn** (Pruthi et al., NeurIPS 2020, Eq. 1, with the query's answer in the place of its loss):
+a step of gradient descent on a batch of B records moves the answer at q by
+-(eta/B) Theta_t(q, x_i) (f_t(x_i) - y_i) on behalf of record i.  Each checkpoint stands for the
+epochs from it to the next, in each of which a record is met once.  Momentum counts as the rate that
+it comes to, eta/(1 - momentum).
 """
 
 from __future__ import annotations
@@ -124,28 +101,21 @@ def _compiled_products(network: Any) -> Any:
     return jax.jit(products)
 
 
-def _on_themselves(shift: FloatArray) -> FloatArray:
-    """(n, outputs) each record's influence on its own answer, where the queries are records."""
-    if shift.shape[0] != shift.shape[1]:
-        raise InputError(
-            f"there are {shift.shape[0]} records and {shift.shape[1]} queries: the influence of "
-            "records on themselves needs the records as queries."
-        )
-    return np.asarray(np.einsum("iio->io", shift))
-
-
 @dataclass(frozen=True)
 class InfluenceEstimate:
     """Predicted shifts of a network's answers, with the record less without it."""
 
     shift: FloatArray  # (n, q, outputs) by the influence function, averaged over models
     leave_one_out: FloatArray  # (n, q, outputs) of the linearised network, exact in it
-    damping: float  # as asked
-    models: int  # how many models were averaged
 
     def self_shift(self) -> FloatArray:
         """(n, outputs) each record's influence on its own answer, where the queries are records."""
-        return _on_themselves(self.shift)
+        if self.shift.shape[0] != self.shift.shape[1]:
+            raise InputError(
+                f"there are {self.shift.shape[0]} records and {self.shift.shape[1]} queries: the "
+                "influence of records on themselves needs the records as queries."
+            )
+        return np.asarray(np.einsum("iio->io", self.shift))
 
 
 def influence_functions(
@@ -192,8 +162,6 @@ def influence_functions(
     return InfluenceEstimate(
         shift=np.mean(shifts, axis=0),
         leave_one_out=np.mean(exact, axis=0),
-        damping=float(damping),
-        models=len(shifts),
     )
 
 
@@ -221,15 +189,6 @@ def _gauss_newton(
     return first, whole
 
 
-@dataclass(frozen=True)
-class TracIn:
-    """What training on each record did to the answers, to first order, averaged over models."""
-
-    shift: FloatArray  # (n, q, outputs) of the answers at the queries
-    checkpoints: tuple[int, ...]  # the epochs that were looked at
-    models: int  # how many models were averaged
-
-
 def trac_in(
     trainer: NetworkTrainer,
     X: ArrayLike,
@@ -239,7 +198,7 @@ def trac_in(
     checkpoints: Sequence[int] | None = None,
     models: int = 1,
     random_state: int | np.random.Generator | Key | None = None,
-) -> TracIn:
+) -> FloatArray:
     """Train models on all records, and trace each record's influence on the queries.
 
     Parameters
@@ -257,6 +216,11 @@ def trac_in(
         How many models to average over.
     random_state
         Of the models.
+
+    Returns
+    -------
+    array
+        (n, q, outputs): what training on each record did to the answers, averaged over models.
     """
     rows, targets, asked = checked_records(X, y, queries)
     asked = rows if queries is None else asked
@@ -289,7 +253,7 @@ def trac_in(
             residual = targets - _answers(trainer.network, parameters, rows)
             products = tangent_products(trainer.network, parameters, rows, asked)
             shift += weight * np.einsum("iaqb,ia->iqb", products, residual)
-    return TracIn(shift=shift, checkpoints=stops, models=models)
+    return shift
 
 
 def _spread(epochs: int) -> tuple[int, ...]:

@@ -24,7 +24,13 @@ from leakscope.results.audit import Audit
 from leakscope.settings.verify import RETRAINING_DEFAULTS
 from leakscope.subjects.subject import Subject, places
 from leakscope.subjects.training.own_training import OwnTraining, named_training, training_of
-from leakscope.verifying.checks import LEAST_RECORDS, NumberCheck, Outcome, agreement, rows_to_check
+from leakscope.verifying.checks import (
+    LEAST_RECORDS,
+    NumberCheck,
+    Outcome,
+    correlation,
+    rows_to_check,
+)
 from leakscope.verifying.networks import (
     DenseNetwork,
     NetworkTrainer,
@@ -289,7 +295,7 @@ def by_retraining(
         stderr = record.auc_stderr[predicted > measured]
         checks.append(NumberCheck(law, "AUC", predicted, measured, stderr, AUC_RESOLUTION))
         if not record.constant:
-            apart.append((predicted, measured, float(record.auc.low), float(record.auc.high)))
+            apart.append((predicted, measured))
     warnings = []
     if len(apart) < len(rows):
         warnings.append(
@@ -299,7 +305,11 @@ def by_retraining(
         )
     together = None
     if len(apart) >= LEAST_RECORDS:
-        together = agreement(*zip(*apart, strict=True), random_state=seed).to_dict()
+        together = {
+            "records": len(apart),
+            "pearson": vars(correlation(*zip(*apart, strict=True))),
+            "spearman": vars(correlation(*zip(*apart, strict=True), ranks=True)),
+        }
     how = (
         f"{retraining.models * (1 + len(rows))} models of {what}, trained with and without each of "
         f"{len(rows)} records, attacked by the likelihood ratio"

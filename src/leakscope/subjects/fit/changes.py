@@ -332,7 +332,6 @@ class AdvisedFit(Fit):
             untrusted="the numbers of a {unit} are not trusted there, because a few other records "
             "cause most of the variation",
             noise=f"Add fresh normal noise of standard deviation {{sd:.2g}}{unit} to {answered}",
-            noise_too=f"add noise of standard deviation {{sd:.2g}}{unit} to {answered}",
             batches=min(
                 200 if self.loss != "softmax" else 40, self.steps / wanted.settings.most_dropped
             ),

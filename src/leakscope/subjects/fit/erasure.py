@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from leakscope import fitted
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.fitted.erasure import EXPLAINED, Erased, both_published, erased
+from leakscope.fitted.erasure import EXPLAINED, erased
 from leakscope.fitted.from_sklearn import stops_at
 from leakscope.fitted.problem import FittedModel
 from leakscope.fitted.refits import (
@@ -37,10 +36,7 @@ if TYPE_CHECKING:
 # Nearer to the fit without the records than this share of their effect, and a solver that stopped
 # early is what keeps it away.
 NEAR = 0.3
-NUMBERS = (
-    "effect", "left", "trace", "distance", "gradient_rest", "gradient_all", "penalty_factor",
-    "penalty_kept",
-)  # fmt: skip
+NUMBERS = ("effect", "left", "trace", "distance", "gradient_rest", "gradient_all")
 # Records that are told of as more exposed, and by how much they are at least.
 TOLD, RISE = 5, 0.005
 
@@ -67,20 +63,16 @@ def _without_rows(fit: Fit, rows: NDArray[np.intp], after: Any | None) -> Erased
     exact = _exact(fit, left)
     stay = _who_stays(fit, left, exact)
     if after is None:
-        told = {**stay, **_both(fit, rows, exact)}
-        return ErasedModel(exact, made=True, found="erased", lacking=rows, told=told)
+        return ErasedModel(exact, made=True, found="erased", lacking=rows, told=stay)
     _require_alike(fit, after)
     traces = (*_traces(fit, left, after, exact), *_held_rows(fit, rows, after))
     if not _has_equation(fit.described):
         found, lacking, notes = _by_answers(fit, rows, after, exact)
         told = {}
     else:
-        found, lacking, numbers, notes = _by_coefficients(fit, rows, after)
-        told = {name: getattr(numbers, name) for name in NUMBERS}
+        found, lacking, told, notes = _by_coefficients(fit, rows, after)
     if found == "erased" and any(one.saw for one in traces):
         found = "traces"
-    if found in ("erased", "traces"):
-        told |= _both(fit, rows, after)
     told |= {**stay, "traces": list(traces)}
     return ErasedModel(after, found=found, lacking=lacking, notes=notes, told=told)
 
@@ -111,13 +103,13 @@ def _exact(fit: Fit, left: NDArray[np.intp]) -> Any:
     if _has_equation(fit.described):
         described = _described(fresh, X, y, weights)
         inner = unwrapped(fresh, X).inner
-        _set_coefficients(inner, [optimum(problem) for problem in described.problems])
+        _set_coefficients(inner, optimum(described.problems[0]))
     return fresh
 
 
 def _has_equation(described: FittedModel) -> bool:
-    """Whether its coefficients are the optimum of a smooth problem over features."""
-    return described.problems[0].X is not None
+    """Whether its coefficients are the optimum of one smooth problem over features."""
+    return len(described.problems) == 1 and described.problems[0].X is not None
 
 
 def _described(estimator: Any, X: Any, y: Any, weights: Any) -> FittedModel:
@@ -125,9 +117,8 @@ def _described(estimator: Any, X: Any, y: Any, weights: Any) -> FittedModel:
     return fitted.from_sklearn(estimator, X, y, sample_weight=weights, at_optimum=False)
 
 
-def _set_coefficients(inner: Any, found: Sequence[FloatArray]) -> None:
+def _set_coefficients(inner: Any, theta: FloatArray) -> None:
     """Coefficients as scikit-learn keeps them; the design's last column is the intercept."""
-    theta = found[0] if len(found) == 1 else np.stack(found, axis=1)
     rows = theta[None] if theta.ndim == 1 else theta.T
     if getattr(inner, "fit_intercept", False):
         liblinear = getattr(inner, "solver", "") == "liblinear"
@@ -149,51 +140,39 @@ def _require_alike(fit: Fit, after: Any) -> None:
         )
 
 
-def _coefficients(model: FittedModel) -> list[FloatArray]:
-    return [np.asarray(problem.coefficients) for problem in model.problems]
-
-
 def _by_coefficients(
     fit: Fit, rows: NDArray[np.intp], after: Any
-) -> tuple[Found, NDArray[np.intp] | None, Erased, tuple[str, ...]]:
+) -> tuple[Found, NDArray[np.intp] | None, dict[str, Any], tuple[str, ...]]:
     """By the optimum's own equation, on the features as the model's own steps make them."""
-    described = _described(after, fit.X, fit.y, fit.sample_weight)
-    parts = [
-        erased(problem, rows, theta)
-        for problem, theta in zip(described.problems, _coefficients(described), strict=True)
-    ]
-    numbers = parts[0] if len(parts) == 1 else _together(parts)
+    problem = _described(after, fit.X, fit.y, fit.sample_weight).problems[0]
+    numbers = erased(problem, rows, np.asarray(problem.coefficients))
+    told: dict[str, Any] = {name: getattr(numbers, name) for name in NUMBERS}
     if numbers.lacking is not None:
-        gone = np.isin(rows, numbers.lacking)
-        # others may have left with them: erased all the same
-        found: Found = (
-            "erased" if gone.all() else "other records" if numbers.lacking.size else "kept"
-        )
+        # Others may have left with them: erased all the same.
+        gone = np.isin(rows, numbers.lacking).all()
+        found: Found = "erased" if gone else "other records" if numbers.lacking.size else "kept"
         factor = None if found == "other records" else _penalty_factor(fit, after)
         if factor is not None:
-            numbers = replace(numbers, penalty_factor=factor, penalty_kept=found == "kept")
+            told |= {"penalty_factor": factor, "penalty_kept": found == "kept"}
             found = "other penalty"
-        return found, numbers.lacking, numbers, ()
-    if numbers.penalty_factor is not None:
-        return "other penalty", None, numbers, ()
+        return found, numbers.lacking, told, ()
     inner = unwrapped(after, fit.X).inner
-    stops = stops_at(inner, float(described.problems[0].sample_weights.sum()))
+    stops = stops_at(inner, float(problem.sample_weights.sum()))
     near, tolerance = NEAR * numbers.effect, -1.0 if stops is None else stops
-    early = "The solver stopped early: how far the model is from either fit is its tolerance."
-    if numbers.gradient_rest <= tolerance < numbers.gradient_all and numbers.left <= near:
-        return "erased", rows, numbers, (f"{early} A smaller tol leaves less.",)
-    if numbers.gradient_all <= tolerance < numbers.gradient_rest and numbers.kept <= near:
-        return "kept", np.zeros(0, dtype=np.intp), numbers, (early,)
-    note = (
-        "This is not the fit without the records, nor one with them, nor one without other records "
-        "or with another penalty: "
+    early = (
+        "The solver stopped early: how far the model is from either fit is its tolerance; a "
+        "smaller tol leaves less."
     )
-    if stops is None or numbers.gradient_rest <= stops:
-        note += "the solver stopped further from the optimum than these records move it; fit again "
-        note += "with a smaller tol (newton-cholesky, tol=1e-10)."
-    else:
-        note += "it was fitted on other data, with other weights or by other steps."
-    return "cannot tell", None, numbers, (note,)
+    if numbers.gradient_rest <= tolerance < numbers.gradient_all and numbers.left <= near:
+        return "erased", rows, told, (early,)
+    if numbers.gradient_all <= tolerance < numbers.gradient_rest and numbers.kept <= near:
+        return "kept", np.zeros(0, dtype=np.intp), told, (early,)
+    note = (
+        "This is neither the fit without the records, nor one with them, nor one without others: "
+        "either the solver stopped too far from the optimum (newton-cholesky, tol=1e-10, does "
+        "not), or it was fitted on other data, with other weights, penalties or steps."
+    )
+    return "cannot tell", None, told, (note,)
 
 
 def _penalty_factor(fit: Fit, after: Any) -> float | None:
@@ -205,33 +184,6 @@ def _penalty_factor(fit: Fit, after: Any) -> float | None:
     if old == new or not 0.0 < min(old, new) < max(old, new) < np.inf:
         return None
     return old / new if first[0] == "C" else new / old
-
-
-def _together(parts: Sequence[Erased]) -> Erased:
-    """Several outputs as one fit."""
-
-    def root(name: str) -> float:
-        return float(np.sqrt(sum(getattr(part, name) ** 2 for part in parts)))
-
-    same = all(
-        part.lacking is not None and np.array_equal(part.lacking, parts[0].lacking)  # type: ignore[arg-type]
-        for part in parts
-    )
-    factors = [part.penalty_factor for part in parts]
-    known = all(factor is not None and np.isclose(factor, factors[0] or 0.0) for factor in factors)
-    effect = root("effect")
-    return Erased(
-        effect=effect,
-        left=root("left"),
-        kept=root("kept"),
-        trace=sum(part.trace * part.effect**2 for part in parts) / max(effect**2, 1e-300),
-        distance=root("distance"),
-        gradient_rest=max(part.gradient_rest for part in parts),
-        gradient_all=max(part.gradient_all for part in parts),
-        lacking=parts[0].lacking if same else None,
-        penalty_factor=factors[0] if known else None,
-        penalty_kept=parts[0].penalty_kept,
-    )
 
 
 def _by_answers(
@@ -291,15 +243,14 @@ def _steps(fit: Fit, left: NDArray[np.intp], now: Unwrapped) -> list[Trace]:
             found.append(Trace(part=name, saw=None, words=words))
             given = made
             continue
-        if same_numbers(part, every):
-            found.append(Trace(part=name, saw=False, words="it is the same with and without them"))
-        elif same_numbers(made, part):
-            found.append(Trace(part=name, saw=False, words="it is that of the records that stay"))
-        elif same_numbers(made, every):
-            found.append(Trace(part=name, saw=True, words="it was fitted with them"))
-        else:
-            words = "it is neither that of the records that stay nor that of all"
-            found.append(Trace(part=name, saw=None, words=words))
+        outcomes: tuple[tuple[bool, bool | None, str], ...] = (
+            (same_numbers(part, every), False, "it is the same with and without them"),
+            (same_numbers(made, part), False, "it is that of the records that stay"),
+            (same_numbers(made, every), True, "it was fitted with them"),
+            (True, None, "it is neither that of the records that stay nor that of all"),
+        )
+        saw, words = next((saw, words) for holds, saw, words in outcomes if holds)
+        found.append(Trace(part=name, saw=saw, words=words))
         given = made
     return found
 
@@ -338,24 +289,7 @@ def _held_rows(fit: Fit, rows: NDArray[np.intp], after: Any) -> list[Trace]:
     return told
 
 
-# What both models give away, and who stays.
-
-
-def _both(fit: Fit, rows: NDArray[np.intp], after: Any) -> dict[str, float]:
-    """Of models on the same features; scaled anew, the two are not compared."""
-    first = fit.described
-    if not _has_equation(first) or len(first.problems) > 1 or fit.whole.learned:
-        return {}
-    second = _described(after, fit.X, fit.y, fit.sample_weight)
-    before, now = _coefficients(first)[0], _coefficients(second)[0]
-    if np.array_equal(before, now):
-        return {}
-    found = both_published(first.problems[0], rows, before, now)
-    return {
-        "cosine": min(found.cosine, 1.0),
-        "public_cosine": min(found.public_cosine, 1.0),
-        "noise_against_both": found.noise,
-    }
+# Who stays.
 
 
 def _who_stays(fit: Fit, left: NDArray[np.intp], exact: Any) -> dict[str, Any]:

@@ -81,27 +81,6 @@ class SecretColumn:
     put_in: Callable[[int], Any]
 
 
-@dataclass(frozen=True)
-class Near:
-    """What counts as naming a number: within a tolerance, or the nearest of some values."""
-
-    within: float | None
-    values: Sequence[float] | None
-
-    @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Near:
-        """As the settings have it."""
-        return cls(settings["secret_within"], settings["secret_values"])
-
-    def refuse(self, name: str) -> None:
-        """Of categories there is nothing near."""
-        if self.within is not None or self.values is not None:
-            option = "--set secret_within" if self.values is None else "--set secret_values"
-            raise InputError(
-                f"column {name!r} holds categories, and {option} is for numbers; leave it out."
-            )
-
-
 def secret_of(fit: Fit, laws: FittedLaws) -> tuple[SecretAttribute, dict[str, NDArray[Any]]]:
     """What the model gives away of the column that ``--secret`` names, and its columns."""
     prior, within = fit.settings["secret_prior"], fit.settings["secret_within"]
@@ -179,7 +158,7 @@ def secret_column(fit: Fit) -> SecretColumn:
 
     Refused where the model is none of which this is known.
     """
-    name, near = str(fit.settings["secret"]), Near.of(fit.settings)
+    name, near = str(fit.settings["secret"]), fit.settings
     model, X = fit.described, fit.X
     if fit.unit == "group":
         raise InputError("--secret is about single records; leave out --group.")
@@ -217,7 +196,7 @@ def secret_column(fit: Fit) -> SecretColumn:
         numeric = plain.dtype.kind in "fiu"
         if numeric:
             return _of_numbers(name, plain.astype(np.float64), near, altered)
-        near.refuse(name)
+        _require_numbers_not_asked(name, near)
         values, own = np.unique(plain.astype(str), return_inverse=True)
         first = [plain[np.argmax(own == code)] for code in range(len(values))]
         _require_values(name, len(values), 50)
@@ -227,7 +206,7 @@ def secret_column(fit: Fit) -> SecretColumn:
     return _of_features(fit, X, name, near)
 
 
-def _of_features(fit: Fit, X: NDArray[Any], name: str, near: Near) -> SecretColumn:
+def _of_features(fit: Fit, X: NDArray[Any], name: str, near: Mapping[str, Any]) -> SecretColumn:
     """A column of a file, or of an array, among the features that were made of it."""
     read: Dataset | None = fit.read
     columns = [str(place) for place in range(X.shape[1])]
@@ -236,7 +215,7 @@ def _of_features(fit: Fit, X: NDArray[Any], name: str, near: Near) -> SecretColu
     place = _named(name, columns, fit)
     own_places = [one for one, column in enumerate(columns) if column == columns[place]]
     if read is not None and place in read.indicators:
-        near.refuse(name)
+        _require_numbers_not_asked(name, near)
         texts = [read.feature_names[one][len(columns[place]) + 1 :] for one in own_places]
         _require_values(name, len(texts), len(texts))
 
@@ -262,11 +241,11 @@ def _of_features(fit: Fit, X: NDArray[Any], name: str, near: Near) -> SecretColu
 
 
 def _of_numbers(
-    name: str, raw: FloatArray, near: Near, altered: Callable[[Any], Any]
+    name: str, raw: FloatArray, near: Mapping[str, Any], altered: Callable[[Any], Any]
 ) -> SecretColumn:
     """The different numbers, those that are given, or parts of their range."""
-    if near.values is not None:
-        given = np.unique(np.asarray(near.values, dtype=np.float64))
+    if near["secret_values"] is not None:
+        given = np.unique(np.asarray(near["secret_values"], dtype=np.float64))
         if len(given) < 2 or len(given) > MOST_WITHIN or not np.isfinite(given).all():
             raise InputError(
                 f"--set secret_values takes 2 to {MOST_WITHIN} numbers, with commas between."
@@ -274,7 +253,7 @@ def _of_numbers(
         own = np.abs(raw[:, None] - given).argmin(axis=1)
         told = tuple(subgroup_label(float(value)) for value in given)
         return SecretColumn(told, own, given, lambda code: altered(given[code]))
-    if near.within is None:
+    if near["secret_within"] is None:
         values, own = np.unique(raw, return_inverse=True)
         if len(values) > MOST_VALUES:
             raise InputError(
@@ -285,7 +264,7 @@ def _of_numbers(
         _require_values(name, len(values), MOST_VALUES)
         told = tuple(subgroup_label(float(value)) for value in values)
         return SecretColumn(told, own, None, lambda code: altered(values[code]))
-    within = near.within
+    within = float(near["secret_within"])
     with np.errstate(over="ignore"):
         part = np.floor((raw - raw.min()) / (2.0 * within))
     used, own = np.unique(part, return_inverse=True)
@@ -303,6 +282,16 @@ def _of_numbers(
 def _usual(raw: FloatArray) -> str:
     """A tolerance that leaves about ten values, in one digit."""
     return f"{float(np.ptp(raw)) / 20.0:.1g}"
+
+
+def _require_numbers_not_asked(name: str, near: Mapping[str, Any]) -> None:
+    """Of categories there is nothing near."""
+    for option in ("secret_within", "secret_values"):
+        if near[option] is not None:
+            raise InputError(
+                f"column {name!r} holds categories, and --set {option} is for numbers; "
+                "leave it out."
+            )
 
 
 def _require_values(name: str, values: int, most: int) -> None:
@@ -383,7 +372,7 @@ def secret_warnings(found: SecretAttribute, units: int) -> tuple[str, ...]:
 def secret_sections(audit: Audit, found: SecretAttribute) -> list[Section]:
     """Three chances, by value, and the records that give most away."""
     near = "" if found.within is None else f", each {found.within:g} to either side"
-    told = [
+    sentences = [
         "The attacker knows all of a record but this column, and its label, and asks the model "
         "about the record with each of the values put in.",
         "What a model tells about a record that it was not trained on, it tells about everybody "
@@ -394,55 +383,42 @@ def secret_sections(audit: Audit, found: SecretAttribute) -> list[Section]:
         f"advantage of {found.median_advantage or 0.0:.2g} in the median and of "
         f"{found.largest_advantage or 0.0:.2g} at most.",
     ]
-    shares, imputed = "the column's shares", "imputation from the other columns"
-    rows = [
-        [shares, certain(found.by_shares), ""],
-        [f"{shares}, a model without the record", certain(found.by_other_model), ""],
-    ]
-    known = shares
-    if found.prior == "imputed":
-        rows += [[f"{imputed} and the label", "", ""], [f"{imputed}, a model without it", "", ""]]
-        known = imputed
-    rows[-2][1:] = [certain(found.named_prior), certain(found.chance_prior)]
-    rows[-1][1:] = [certain(found.named_without), certain(found.chance_without)]
-    rows.append([f"{known}, this model", certain(found.named_with), certain(found.chance_with)])
+    believed = PRIORS[found.prior]
+    chances = [
+        ["the column's shares", certain(found.by_shares), ""],
+        ["the column's shares, a model without the record", certain(found.by_other_model), ""],
+        [believed, certain(found.named_prior), certain(found.chance_prior)],
+        [f"{believed}, a model without the record", certain(found.named_without),
+         certain(found.chance_without)],
+        [f"{believed}, this model", certain(found.named_with), certain(found.chance_with)],
+    ]  # fmt: skip
     values = [
-        [
-            one.value,
-            str(one.count),
-            certain(one.named_prior),
-            certain(one.named_without),
-            certain(one.named_with),
-        ]
-        for one in found.by_value
-    ]
-    headings = [COLUMNS[name].heading for name in ("secret_prior", "secret_without", "secret_with")]
+        [entry.value, str(entry.count), certain(entry.named_prior), certain(entry.named_without),
+         certain(entry.named_with)]
+        for entry in found.by_value
+    ]  # fmt: skip
+    of_values = (
+        "named of those with", "records",
+        *(COLUMNS[f"secret_{name}"].heading for name in ("prior", "without", "with")),
+    )  # fmt: skip
     tables: list[tuple[Sequence[str], list[list[str]]]] = [
-        (("what the attacker has", "named", "chance, as believed"), rows)
+        (("what the attacker has", "named", "chance, as believed"), chances)
     ]
     if values:
-        tables.append((("named of those with", "records", *headings), values))
+        tables.append((of_values, values))
     order = np.argsort(-audit.table.of("secret_leak"), kind="stable")[:SHOWN]
     shown = [Record({k: v[row] for k, v in audit.table.columns.items()}) for row in order]
+    most = [
+        [str(row.record_id), *(COLUMNS[name].text(row) for name in OWN_COLUMNS)] for row in shown
+    ]
+    headings = ("record", *(COLUMNS[name].heading for name in OWN_COLUMNS))
+    title = f"A secret column: {found.column}, {found.values} values{near}"
     return [
-        Section(
-            f"A secret column: {found.column}, {found.values} values{near}",
-            told,
-            tables=tables,
-            asked=True,
-        ),
+        Section(title, sentences, tables=tables, asked=True),
         Section(
             f"Who gives {found.column} away",
             ["Chances of naming the value, as the attacker believes."],
-            tables=[
-                (
-                    ("record", *(COLUMNS[name].heading for name in OWN_COLUMNS)),
-                    [
-                        [str(row.record_id), *(COLUMNS[name].text(row) for name in OWN_COLUMNS)]
-                        for row in shown
-                    ],
-                )
-            ],
+            tables=[(headings, most)],
             names=True,
             asked=True,
         ),

@@ -270,8 +270,6 @@ class AdvisedProcess(GaussianProcess):
 NOISE_WORDS: dict[str, Any] = {
     "noise": "Add fresh noise of standard deviation {sd:.4g}, in units of the target as used, to "
     "every released answer",
-    "noise_too": "add noise of standard deviation {sd:.4g}, in units of the target as used, to "
-    "every answer",
     "noise_digits": None,
 }
 

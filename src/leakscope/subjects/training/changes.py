@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,19 +52,6 @@ def tried_options(own: Training, tries: Mapping[str, Sequence[float]]) -> list[C
     return [
         _change(own, name, [{name: value} for value in values], tries)
         for name, values in tries.items()
-    ]
-
-
-def tried_together(own: Training, tries: Mapping[str, Sequence[float]]) -> list[Change]:
-    """Each two of the options at once, every value of one with every value of the other."""
-    return [
-        _change(
-            own,
-            f"{one} + {two}",
-            [{one: first, two: second} for first, second in product(tries[one], tries[two])],
-            tries,
-        )
-        for one, two in combinations(tries, 2)
     ]
 
 
@@ -139,7 +125,6 @@ def terms(own: Training, wanted: Wanted) -> Terms:
         commonest=commonest_share(own.y) if classes and len(np.unique(own.y)) == 2 else None,
         untrusted=f"with {own.how.least} models the intervals of some {{unit}}s reach above it",
         noise=f"Add fresh normal noise of standard deviation {{sd:.2g}}{unit} to every {answered}",
-        noise_too=f"add noise of standard deviation {{sd:.2g}}{unit} to every {answered}",
         wide=f"With {own.how.least} models the worst record may still have up to {{high}}; more "
         "models would tell (audit again with --models).",
         notes=tuple(notes),

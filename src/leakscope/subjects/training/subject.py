@@ -454,10 +454,6 @@ class Training(Subject):
         """The options that are to be tried, each really trained."""
         return changes.tried_options(self, wanted.tries)
 
-    def changes_together(self, wanted: Wanted) -> Sequence[Change]:
-        """Each two of those options at once."""
-        return changes.tried_together(self, wanted.tries)
-
     def folds(self, wanted: Wanted) -> Folds:
         """The halves, which are folds: a record is held out by the model without it."""
         return changes.halves(self)
