@@ -276,15 +276,3 @@ def test_what_cannot_be_tried_is_one_sentence(run: Path, capsys, tries: str, wor
     assert words in error
     assert error.count("\n") <= 4
     assert sorted(path.name for path in run.iterdir()) == before
-
-
-def test_two_trainings_are_compared_by_their_intervals(own) -> None:
-    changed = trained_audit(X, Y, partial(train, shrink=30.0), models=4, seed=2)
-    found = leakscope.compare(own, changed)
-    top = int(np.argmax(own.advantage))
-    low, high = own.examined.few.advantage.at(top)
-    assert "fitted model" not in found.verdict
-    assert "Measured with 16 models of halves of the records (train) and 4 models" in found.verdict
-    assert f"the interval of the largest advantage is {low:.2f} to {high:.2f}, then" in (
-        found.verdict
-    )

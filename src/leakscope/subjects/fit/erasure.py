@@ -68,7 +68,7 @@ def _without_rows(fit: Fit, rows: NDArray[np.intp], after: Any | None) -> Erased
     traces = (*_traces(fit, left, after, exact), *_held_rows(fit, rows, after))
     if not _has_equation(fit.described):
         found, lacking, notes = _by_answers(fit, rows, after, exact)
-        told = {}
+        told: dict[str, Any] = {}
     else:
         found, lacking, told, notes = _by_coefficients(fit, rows, after)
     if found == "erased" and any(one.saw for one in traces):
