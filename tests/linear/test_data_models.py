@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -13,7 +12,7 @@ from leakscope import linear
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 from leakscope.laws import NormalMixture
-from leakscope.linear.data_models import Query, _first_ranks, design_moments
+from leakscope.linear.data_models import Query, design_moments
 
 MODELS = [
     linear.LatentSpace(12, 7, 3),
@@ -167,35 +166,6 @@ def test_fourier_series(convention: linear.data_model.Convention) -> None:
     assert member == pytest.approx(row @ row / 40.0)
     with pytest.raises(InputError, match="Fourier"):
         linear.FourierSeries(50, 24, times=40)
-
-
-def test_first_ranks_are_those_of_a_random_subset() -> None:
-    """The inverse distribution function at a fine grid, against every subset of 4 of 9."""
-    uniforms = (np.arange(60) + 0.5) / 60.0
-    drawn = [
-        tuple(_first_ranks(np.array([a, b]), 9, 4))
-        for a, b in itertools.product(uniforms, repeat=2)
-    ]
-    every = list(itertools.combinations(range(9), 4))
-    for pair in itertools.combinations(range(9), 2):
-        exact = sum(subset[:2] == pair for subset in every) / len(every)
-        assert drawn.count(pair) / len(drawn) == pytest.approx(exact, abs=0.02)
-
-
-@pytest.mark.parametrize("p", [8, 40])
-def test_evenly_spread_designs_have_the_models_law(p: int) -> None:
-    model = linear.FourierSeries(12, p, times=64)
-    query = model.query(0)
-    spread = model.draw(query, 1500, Key(1))
-    chance = [model.moments(query, Key(2).child(k).generator()) for k in range(1500)]
-    for side in (0, 1):
-        alone = np.array([found[side][0, 0] for found in chance])
-        scores = [
-            special.ndtr(np.sqrt(model.label_variance(query) / np.maximum(v, 1e-300)))
-            for v in (spread[side][0], alone)
-        ]
-        error = np.hypot(*(score.std() / np.sqrt(1500.0) for score in scores))
-        assert abs(scores[0].mean() - scores[1].mean()) <= 4.0 * error + 1e-12
 
 
 @pytest.mark.parametrize(("n", "p"), [(12, 5), (12, 14), (30, 20)])

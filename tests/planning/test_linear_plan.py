@@ -15,10 +15,19 @@ from leakscope.linear import GaussianDesign, OutputNoise, RecordNorms
 from leakscope.linear.moments import FloatArray, Moments, moments
 from leakscope.measures import scored_advantage
 from leakscope.planning import equivalence_gap, linear_advantage, plan_linear, trade_off_curve
-from leakscope.planning.linear_plan import largest_p, least_noise
-from leakscope.settings.plan import LinearAttacker
+from leakscope.planning.linear_plan import GaussianWorld, largest_p, least_noise
+from leakscope.settings.plan import LinearAttacker, LinearMethod
 
 DESIGN = GaussianDesign(100, 400, 3000, 1.0)
+
+
+def world(
+    design: GaussianDesign = DESIGN,
+    method: LinearMethod = "asymptotic",
+    draws: int | None = None,
+    seed: int = 0,
+) -> GaussianWorld:
+    return GaussianWorld(design, method, draws, Key(seed))
 
 
 @pytest.mark.parametrize("p", [120, 200, 400])
@@ -140,7 +149,7 @@ def test_near_p_equal_n_moments_are_infinite_and_said_so() -> None:
 @pytest.mark.parametrize("attacker", ["label_known", "label_hidden"])
 def test_largest_p_is_the_largest(attacker: LinearAttacker) -> None:
     design = GaussianDesign(40, 100, 400, 1.0)
-    found = largest_p(design, 0.3, attacker=attacker, method="asymptotic")
+    found = largest_p(world(design), 0.3, attacker)
     assert found.setting is not None
     p = int(found.setting)
 
@@ -155,23 +164,23 @@ def test_largest_p_is_the_largest(attacker: LinearAttacker) -> None:
 
 
 def test_least_noise_meets_the_target_and_no_less_does() -> None:
-    found = least_noise(DESIGN, 0.3, method="exact", draws=800)
+    found = least_noise(world(method="exact", draws=800), 0.3, "label_known")
     assert found.setting is not None
     assert found.advantage is not None
     assert found.advantage <= 0.3
-    less = linear_advantage(
-        DESIGN, attacker="label_known", noise=OutputNoise(0.98 * found.setting), draws=800
+    less = world(method="exact", draws=800).advantage(
+        "label_known", OutputNoise(0.98 * found.setting)
     )
     assert less.value > 0.3
     plain = linear.generalization_error(DESIGN).value
     assert found.generalization_error == pytest.approx(plain + found.setting**2)
-    assert least_noise(DESIGN, 0.5, attacker="label_hidden", method="asymptotic").setting == 0.0
+    assert least_noise(world(), 0.5, "label_hidden").setting == 0.0
 
 
 def test_unreachable_targets() -> None:
-    assert largest_p(DESIGN, 1e-4, method="asymptotic").setting is None
+    assert largest_p(world(), 1e-4, "label_known").setting is None
     with pytest.raises(InputError, match="between 0 and 1"):
-        least_noise(DESIGN, 1.5)
+        least_noise(world(), 1.5, "label_known")
 
 
 def test_ridge_is_a_knob_and_not_a_defence() -> None:
@@ -207,23 +216,21 @@ def test_one_design_and_seed_have_one_number(attacker: LinearAttacker, draws: in
     design = GaussianDesign(20, 40, 100, 1.0, ridge=0.5)
     plan = plan_linear(design, draws=draws, random_state=3)
     value = plan.advantage if attacker == "label_hidden" else plan.advantage_label_known
-    target = least_noise(design, 0.99, attacker=attacker, draws=draws, random_state=3)
+    target = least_noise(world(design, "exact", draws, 3), 0.99, attacker)
     assert target.setting == 0.0
     curve = trade_off_curve(design, "features", [40.0], method="exact", draws=draws, random_state=3)
     along = curve.advantage if attacker == "label_hidden" else curve.advantage_label_known
     assert target.advantage == along[0] == value
     assert target.generalization_error == curve.generalization_error[0]
     assert curve.generalization_error[0] == plan.generalization_error
-    everything = largest_p(replace(design, dim=40), 0.99, attacker=attacker, draws=draws)
-    whole = plan_linear(replace(design, dim=40), draws=draws)
+    everything = largest_p(world(replace(design, dim=40), "exact", draws), 0.99, attacker)
+    whole = plan_linear(replace(design, dim=40), draws=draws, random_state=0)
     assert everything.setting == 40
     assert everything.advantage in (whole.advantage, whole.advantage_label_known)
 
 
 def test_noise_for_a_small_target_is_found() -> None:
-    large, small = (
-        least_noise(DESIGN, target, method="asymptotic").setting for target in (1e-3, 1e-9)
-    )
+    large, small = (least_noise(world(), target, "label_known").setting for target in (1e-3, 1e-9))
     assert small is not None
     assert large is not None
     # With much noise the advantage falls as its standard deviation rises.

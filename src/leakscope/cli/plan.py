@@ -150,16 +150,14 @@ def _world(design: LinearDesignSettings) -> GaussianDesign | DataModel:
         return GaussianDesign(design.n, design.p, design.dim, design.sigma, ridge=design.ridge)
     if design.ridge > 0.0:
         raise InputError(f"--ridge belongs to --model gaussian; {design.model} is least squares.")
-    from leakscope.planning.data_model_plan import data_model
+    from leakscope import linear as worlds
 
-    return data_model(
-        design.model,
-        n=design.n,
-        p=design.p,
-        dim=design.dim,
-        sigma=design.sigma,
-        convention=design.convention,
-    )
+    sizes, convention = (design.n, design.p, design.dim), design.convention
+    if design.model == "latent":
+        return worlds.LatentSpace(*sizes, design.sigma, convention)
+    if design.model == "fourier":
+        return worlds.FourierSeries(*sizes, convention)
+    return worlds.RandomRelu(*sizes, design.sigma, convention)
 
 
 @app.command(

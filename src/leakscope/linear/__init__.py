@@ -2,8 +2,8 @@
 
 Before any training: a `GaussianDesign` gives the `law_pair` of a prediction with and without a
 record, exact at finite n, asymptotic, or simulated from whole matrices; `LatentSpace`,
-`FourierSeries` and `RandomRelu` are the paper's other worlds.  For the user's own records,
-`linear_leave_one_out`; for the spectrum of their covariance alone, `spectrum_law_pair`.
+`FourierSeries` and `RandomRelu` are the paper's other worlds.  For records
+of which only the spectrum of the covariance is known, `spectrum_law_pair`.
 """
 
 from leakscope.linear.data_models import (
@@ -16,7 +16,6 @@ from leakscope.linear.data_models import (
 )
 from leakscope.linear.design import GaussianDesign, OutputNoise, RecordNorms
 from leakscope.linear.law_pair import generalization_error, law_pair
-from leakscope.linear.leave_one_out import linear_leave_one_out
 from leakscope.linear.moments import ridge_variances, stieltjes
 from leakscope.linear.spectrum import spectrum_law_pair
 
@@ -32,7 +31,6 @@ __all__ = [
     "data_model_law_pair",
     "generalization_error",
     "law_pair",
-    "linear_leave_one_out",
     "ridge_variances",
     "spectrum_law_pair",
     "stieltjes",

@@ -42,9 +42,6 @@ _POSITIONS = 8
 # Up to so many ReLU features a design may fail to interpolate, and each is looked at.
 _FEW_UNITS = 40
 
-# x with x^4 = x + 1: its powers make a Kronecker sequence of three coordinates.
-_GOLDEN = 1.2207440846057596
-
 
 @dataclass(frozen=True, eq=False)
 class Query:
@@ -77,16 +74,6 @@ class DataModel(ABC):
         Rows: variance of the prediction given the design, and its covariance with y0.  K > 1 where
         a symmetry lets one design answer for K equally likely positions of the record.
         """
-
-    def draw(self, query: Query, designs: int, key: Key) -> tuple[FloatArray, FloatArray]:
-        """`moments` of many designs, side by side: (2, designs K) for each side.
-
-        Each design follows the model's law.  They are independent unless a model spreads them more
-        evenly than chance would.
-        """
-        drawn = [self.moments(query, key.child(k).generator()) for k in range(designs)]
-        member, nonmember = (np.concatenate(side, axis=1) for side in zip(*drawn, strict=True))
-        return member, nonmember
 
     def settled(self, query: Query) -> float:
         """Probability that a design without the record still holds its features, row for row.
@@ -189,7 +176,9 @@ def design_moments(
     if settled == 1.0:
         label = np.full((2, 2), model.label_variance(query))
         return (label, label), 0.0
-    return model.draw(query, designs, key), settled
+    drawn = [model.moments(query, key.child(k).generator()) for k in range(designs)]
+    member, nonmember = (np.concatenate(side, axis=1) for side in zip(*drawn, strict=True))
+    return (member, nonmember), settled
 
 
 def design_law(
@@ -280,6 +269,8 @@ class LatentSpace(DataModel):
     convention: Convention = CONVENTION
 
     def __post_init__(self) -> None:
+        if self.n < 2 or self.p < 1 or self.latent < 1:
+            raise InputError("A latent space needs n of 2 or more, p and dim of 1 or more.")
         require_scale("sigma", self.sigma)
         _require_room(2 * self.latent * (self.n + self.p) + self.n * self.p, "latent space")
 
@@ -423,29 +414,6 @@ class FourierSeries(DataModel):
         chosen = generator.choice(self._others(query), self.n, replace=False)
         return self._moments_at(query, chosen)
 
-    def draw(self, query: Query, designs: int, key: Key) -> tuple[FloatArray, FloatArray]:
-        """Designs spread evenly over where the three training times nearest to the record are.
-
-        Those times decide most of a prediction.  Their ranks by distance come from a shifted
-        Kronecker sequence instead of independent uniforms, the other times from chance, so every
-        design has the model's law.  A standard error for independent designs is an upper bound.
-        """
-        others = self._others(query)
-        nearest = others[np.argsort(np.abs(others - query.features[0]), kind="stable")]
-        steps = _GOLDEN ** -np.arange(1.0, min(3, self.n) + 1.0)
-        shift = key.child(0).generator().random(steps.size)
-        found = []
-        for k in range(designs):
-            generator = key.child(1, k).generator()
-            first = _first_ranks((shift + k * steps) % 1.0, nearest.size, self.n)
-            beyond = np.arange(first[-1] + 1, nearest.size)
-            rest = generator.choice(beyond, self.n - len(first), replace=False)
-            # the row that a member replaces must be any of them
-            ranks = generator.permutation(np.concatenate([first, rest]))
-            found.append(self._moments_at(query, nearest[ranks]))
-        member, nonmember = (np.concatenate(side, axis=1) for side in zip(*found, strict=True))
-        return member, nonmember
-
     def _moments_at(self, query: Query, chosen: IntArray) -> tuple[FloatArray, FloatArray]:
         record = self._rows(query.features.astype(np.int64))[0]
         rows = self._rows(chosen)
@@ -491,23 +459,6 @@ class FourierSeries(DataModel):
         )
 
 
-def _first_ranks(uniforms: FloatArray, total: int, wanted: int) -> list[int]:
-    """The smallest ranks, in order, of ``wanted`` of ``total`` things chosen without replacement.
-
-    With L left and m to choose, the next s are all passed over with probability
-    prod_{a < s} (L - a - m)/(L - a).
-    """
-    ranks: list[int] = []
-    before = -1
-    for done, uniform in enumerate(uniforms):
-        left, choose = total - before - 1, wanted - done
-        free = np.arange(left, choose - 1.0, -1.0)
-        passed = np.cumprod((free - choose) / free)
-        before += 1 + int(np.searchsorted(-passed, -uniform))
-        ranks.append(before)
-    return ranks
-
-
 @dataclass(frozen=True)
 class RandomRelu(DataModel):
     """y = Z beta + noise with Z of D columns, and the model sees X = max(ZV, 0) (Fig. 5c).
@@ -529,7 +480,9 @@ class RandomRelu(DataModel):
         if self.n < 2 or self.p < 1 or self.dim < self.n + 2:
             raise InputError("Random ReLU features need n >= 2, p >= 1 and dim >= n + 2.")
         require_scale("sigma", self.sigma)
-        _require_room(self.dim * (self.n + 2), "world of random ReLU features")
+        height = self.n + _POSITIONS if self.convention == "published" else self.dim
+        room = 2 * height * self.p + self.n * (self.p + self.dim)
+        _require_room(room, "world of random ReLU features")
 
     @property
     def _repeats_labels(self) -> bool:
@@ -581,16 +534,6 @@ class RandomRelu(DataModel):
             latent, rows, records, lifted, asked, 1.0 / self.dim, self.sigma**2
         )
         return member, nonmember
-
-    def draw(self, query: Query, designs: int, key: Key) -> tuple[FloatArray, FloatArray]:
-        """As for every model, once it is clear that V fits into memory."""
-        height = self.n + _POSITIONS if self.convention == "published" else self.dim
-        require_memory(
-            8 * (2 * height * self.p + self.n * (self.p + self.dim)),
-            f"A {height} x {self.p} matrix of random directions",
-            "use fewer features or a smaller dim",
-        )
-        return super().draw(query, designs, key)
 
     def _permuted(self, z0: FloatArray, generator: np.random.Generator) -> FloatArray:
         order = generator.permuted(np.tile(z0, (_POSITIONS, 1)), axis=1)
