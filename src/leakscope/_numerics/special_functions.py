@@ -32,18 +32,6 @@ def x_minus_log1p(x: npt.ArrayLike) -> FloatArray:
         return np.asarray(np.where(np.abs(x) < 0.3, r * (x - 2.0 * series), x - np.log1p(x)))
 
 
-def expm1_minus_x(x: npt.ArrayLike) -> FloatArray:
-    """exp(x) - 1 - x >= 0, with relative accuracy also for small x."""
-    x = np.asarray(x, dtype=np.float64)
-    small = np.abs(x) < 0.3
-    y = np.where(small, x, 0.0)
-    series = np.zeros_like(y)
-    for k in range(14, 2, -1):
-        series = (series + 1.0) * y / k
-    with np.errstate(over="ignore"):
-        return np.asarray(np.where(small, 0.5 * y * y * (1.0 + series), np.expm1(x) - x))
-
-
 LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 _HALF_NODES, _HALF_WEIGHTS = _NODES[6:], _WEIGHTS[6:]  # the rule is symmetric

@@ -132,13 +132,6 @@ def require_output(path: Path) -> None:
         raise InputError(f"{path} is a socket, which cannot be written to; name a file.")
 
 
-def require_plain_output(path: Path, what: str) -> None:
-    """Refuse a pipe or a device where ``what`` needs a file that can be read back."""
-    require_output(path)
-    if is_stream(path):
-        raise InputError(f"{path} is a pipe or a device, and {what} needs a file; name one.")
-
-
 def is_stream(path: Path) -> bool:
     """Whether what is written there goes through at once: a pipe, a device, an open descriptor."""
     mode = _mode(path)

@@ -6,7 +6,6 @@ when a record leaves; the audit's provenance says so.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -178,10 +177,6 @@ def target_unit(steps: Sequence[str]) -> str:
     return " times the target's" if scaled else ""
 
 
-_DROPPED = re.compile(r"dropped (\d+) records? with an empty value \((.*)\); (\d+) are left", re.S)
-_FILLED = re.compile(r"(\d+) empty values? of (.*) filled in by the (median|most frequent), ", re.S)
-
-
 def about_empty(steps: Sequence[str]) -> str | None:
     """What was done about empty values, in one sentence; None where there were none.
 
@@ -189,21 +184,10 @@ def about_empty(steps: Sequence[str]) -> str | None:
     --------
     >>> from leakscope.data.preparation import about_empty
     >>> about_empty(["dropped 3 records with an empty value (age); 97 are left"])
-    'Empty values: 3 of 100 records were dropped (age).'
+    'Empty values: dropped 3 records with an empty value (age); 97 are left.'
     """
-    for found in filter(None, map(_DROPPED.match, steps)):
-        gone = int(found[1])
-        verb = "was" if gone == 1 else "were"
-        return (
-            f"Empty values: {gone} of {gone + int(found[3])} records {verb} dropped ({found[2]})."
-        )
-    filled = [(found[2], int(found[1])) for found in filter(None, map(_FILLED.match, steps))]
-    if not filled:
-        return None
-    total = sum(count for _, count in filled)
-    verb = "was" if total == 1 else "were"
-    which = listed([f"{name} {count}" for name, count in filled])
-    return f"Empty values: {total} {verb} filled in by the median or most frequent ({which})."
+    told = [step.partition(", ")[0] for step in steps if " empty value" in step]
+    return f"Empty values: {listed(told)}." if told else None
 
 
 def _one_hot(column: NDArray[Any]) -> tuple[NDArray[np.float64], list[str]]:

@@ -20,6 +20,7 @@ from leakscope._numerics.special_functions import log_interval
 from leakscope.errors import InputError
 
 _COMPONENTS_AT_ONCE = 32
+LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 
 
 class Law(ABC):
@@ -37,9 +38,39 @@ class Law(ABC):
     (True, (3,), ())
     """
 
-    # The parameters' names as the law takes them, and the axes that the first has for each law.
+    # The parameters' names as the law takes them, and the axes that the first has for each law;
+    # which of them are above zero, and which not below.
     parameters: ClassVar[tuple[str, ...]]
     own_axes: ClassVar[int] = 0
+    positive: ClassVar[tuple[str, ...]] = ()
+    not_negative: ClassVar[tuple[str, ...]] = ()
+
+    def _keep(self, *values: npt.ArrayLike) -> None:
+        """Check the parameters, broadcast them together, and set them, once, in ``__init__``."""
+        kind = type(self).__name__
+        arrays = [
+            _parameter(value, kind, name)
+            for name, value in zip(self.parameters, values, strict=True)
+        ]
+        for name, array in zip(self.parameters, arrays, strict=True):
+            if name in self.positive:
+                _require(array, array > 0.0, f"{kind}: {name} must be positive and finite")
+            if name in self.not_negative:
+                _require(array, array >= 0.0, f"{kind}: {name} must be zero or above")
+        try:
+            together = np.broadcast_arrays(*arrays)
+        except ValueError:
+            shapes = [array.shape for array in arrays]
+            raise InputError(
+                f"{kind}: the parameters' shapes do not fit together: {shapes}."
+            ) from None
+        if together[0].ndim < self.own_axes:
+            raise InputError(
+                f"{kind}: the last axis of the parameters runs over the parts of one law, but they "
+                "are single numbers."
+            )
+        for name, array in zip(self.parameters, together, strict=True):
+            object.__setattr__(self, name, array)
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
@@ -81,11 +112,6 @@ class Law(ABC):
         depth = len(self.batch_shape)
         return type(self)(*(change(array, array.shape[depth:]) for array in arrays))
 
-    def _keep(self, **fields: FloatArray) -> None:
-        """Set the fields of a frozen law, once, in its own ``__init__``."""
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
-
 
 class ScalarLaw(Law):
     """A law on the real line, which therefore has a distribution function."""
@@ -116,17 +142,13 @@ class Normal(ScalarLaw):
     array([0.5, 0.5])
     """
 
-    parameters = ("mean", "sigma")
+    parameters, positive = ("mean", "sigma"), ("sigma",)
 
     mean: FloatArray
     sigma: FloatArray
 
     def __init__(self, mean: npt.ArrayLike, sigma: npt.ArrayLike) -> None:
-        mean = _parameter(mean, "Normal", "mean")
-        sigma = _parameter(sigma, "Normal", "sigma")
-        _require(sigma, _positive, "Normal", "sigma", "positive and finite")
-        mean, sigma = _broadcast("Normal", mean=mean, sigma=sigma)
-        self._keep(mean=mean, sigma=sigma)
+        self._keep(mean, sigma)
 
     def sample(self, key: Key, size: int) -> FloatArray:
         """Draw ``size`` observations of each law: shape ``batch_shape + (size,)``."""
@@ -136,7 +158,7 @@ class Normal(ScalarLaw):
     def log_density(self, x: npt.ArrayLike) -> FloatArray:
         """Log density at ``x``."""
         z = (np.asarray(x, dtype=np.float64) - self.mean) / self.sigma
-        return np.asarray(-0.5 * z * z - np.log(self.sigma) - 0.5 * np.log(2.0 * np.pi))
+        return np.asarray(-0.5 * z * z - np.log(self.sigma) - LOG_SQRT_2PI)
 
     def cdf(self, x: npt.ArrayLike) -> FloatArray:
         """Probability of an observation at or below ``x``."""
@@ -163,29 +185,16 @@ class NormalMixture(ScalarLaw):
     """
 
     parameters = ("raw_weights", "means", "sigmas")
-    own_axes = 1
+    own_axes, positive, not_negative = 1, ("sigmas",), ("raw_weights",)
 
     raw_weights: FloatArray
     means: FloatArray
     sigmas: FloatArray
 
     def __init__(self, weights: npt.ArrayLike, means: npt.ArrayLike, sigmas: npt.ArrayLike) -> None:
-        kind = "NormalMixture"
-        weights = _parameter(weights, kind, "weights")
-        means = _parameter(means, kind, "means")
-        sigmas = _parameter(sigmas, kind, "sigmas")
-        _require(weights, _not_negative, kind, "weights", "zero or above")
-        _require(sigmas, _positive, kind, "sigmas", "positive and finite")
-        weights, means, sigmas = _broadcast(kind, weights=weights, means=means, sigmas=sigmas)
-        if weights.ndim == 0:
-            raise InputError(
-                "NormalMixture: the last axis of the parameters runs over the components, "
-                "but they are single numbers; use Normal for one component."
-            )
-        total = weights.sum(axis=-1, keepdims=True)
-        if np.any(total <= 0.0):
+        self._keep(weights, means, sigmas)
+        if np.any(self.raw_weights.sum(axis=-1) <= 0.0):
             raise InputError("NormalMixture: the weights of a law must not all be zero.")
-        self._keep(raw_weights=weights, means=means, sigmas=sigmas)
 
     @classmethod
     def scale(
@@ -213,20 +222,16 @@ class NormalMixture(ScalarLaw):
     def sample(self, key: Key, size: int) -> FloatArray:
         """Draw ``size`` observations of each law: shape ``batch_shape + (size,)``."""
         generator = key.generator()
-        uniform = generator.random((*self.batch_shape, size))
-        steps = np.cumsum(self.weights, axis=-1)[..., :-1]
-        chosen = np.zeros(uniform.shape, dtype=np.intp)
-        for j in range(self.components - 1):
-            chosen += uniform > steps[..., j, None]
+        chosen = _chosen(self.weights, generator.random((*self.batch_shape, size)))
         mean = np.take_along_axis(self.means, chosen, axis=-1)
         sigma = np.take_along_axis(self.sigmas, chosen, axis=-1)
-        return np.asarray(mean + sigma * generator.standard_normal(uniform.shape))
+        return np.asarray(mean + sigma * generator.standard_normal(chosen.shape))
 
     def log_density(self, x: npt.ArrayLike) -> FloatArray:
         """Log density at ``x``."""
         x = np.asarray(x, dtype=np.float64)
         with np.errstate(divide="ignore"):
-            peaks = np.log(self.weights) - np.log(self.sigmas) - 0.5 * np.log(2.0 * np.pi)
+            peaks = np.log(self.weights) - np.log(self.sigmas) - LOG_SQRT_2PI
         # components first, some at a time: long rows are computed faster
         shape = (self.components, *(1,) * (x.ndim - len(self.batch_shape)), *self.batch_shape)
         mean, sigma, peak = (
@@ -266,13 +271,13 @@ class NormalMixture(ScalarLaw):
 class MultivariateNormal(Law):
     """Multivariate normal laws N(mean, covariance) of vectors of d numbers.
 
-    ``mean`` has shape ``batch + (d,)`` and ``covariance`` ``batch + (d, d)``; the covariances
-    must be symmetric and positive definite.
+    The last axis of ``mean`` and the last two of ``covariance`` run over the coordinates.
+    ``cholesky`` is the lower triangular factor of the covariance.
 
     Examples
     --------
     >>> from leakscope.laws import MultivariateNormal
-    >>> law = MultivariateNormal(mean=[0.0, 0.0], covariance=[[2.0, 0.5], [0.5, 1.0]])
+    >>> law = MultivariateNormal([0.0, 0.0], [[2.0, 0.5], [0.5, 1.0]])
     >>> law.batch_shape, law.event_shape
     ((), (2,))
     """
@@ -286,37 +291,33 @@ class MultivariateNormal(Law):
 
     def __init__(self, mean: npt.ArrayLike, covariance: npt.ArrayLike) -> None:
         kind = "MultivariateNormal"
-        mean = _parameter(mean, kind, "mean")
-        covariance = _parameter(covariance, kind, "covariance")
-        if mean.ndim < 1 or covariance.ndim < 2 or covariance.shape[-2:] != 2 * mean.shape[-1:]:
+        centre = _parameter(mean, kind, "mean")
+        matrix = _parameter(covariance, kind, "covariance")
+        if centre.ndim < 1 or matrix.ndim < 2 or matrix.shape[-2:] != 2 * centre.shape[-1:]:
             raise InputError(
                 f"{kind}: a mean of d numbers needs a d x d covariance, but the shapes are "
-                f"{mean.shape} and {covariance.shape}."
+                f"{centre.shape} and {matrix.shape}."
             )
-        dimension = mean.shape[-1]
-        try:
-            batch = np.broadcast_shapes(mean.shape[:-1], covariance.shape[:-2])
-        except ValueError:
-            raise InputError(
-                f"{kind}: the batches of mean {mean.shape[:-1]} and covariance "
-                f"{covariance.shape[:-2]} do not fit together."
-            ) from None
-        gap = np.abs(covariance - np.swapaxes(covariance, -1, -2)).max(initial=0.0)
-        if gap > 1e-8 * np.abs(covariance).max(initial=0.0):
+        turned = np.swapaxes(matrix, -1, -2)
+        if np.abs(matrix - turned).max(initial=0.0) > 1e-8 * np.abs(matrix).max(initial=0.0):
             raise InputError(f"{kind}: the covariance must be symmetric.")
-        covariance = 0.5 * (covariance + np.swapaxes(covariance, -1, -2))
+        matrix = 0.5 * (matrix + turned)
         try:
-            factor = np.linalg.cholesky(covariance)
+            batch = np.broadcast_shapes(centre.shape[:-1], matrix.shape[:-2])
+            factor = np.linalg.cholesky(matrix)
         except np.linalg.LinAlgError:
             raise InputError(
                 f"{kind}: the covariance must be positive definite; a direction without any "
                 "randomness must be left out."
             ) from None
-        self._keep(
-            mean=np.broadcast_to(mean, (*batch, dimension)),
-            covariance=np.broadcast_to(covariance, (*batch, dimension, dimension)),
-            cholesky=np.broadcast_to(factor, (*batch, dimension, dimension)),
-        )
+        except ValueError:
+            raise InputError(
+                f"{kind}: the batches of mean {centre.shape[:-1]} and covariance "
+                f"{matrix.shape[:-2]} do not fit together."
+            ) from None
+        for name, array in (("mean", centre), ("covariance", matrix), ("cholesky", factor)):
+            own = array.shape[-1 if name == "mean" else -2 :]
+            object.__setattr__(self, name, np.broadcast_to(array, (*batch, *own)))
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -333,10 +334,8 @@ class MultivariateNormal(Law):
         centred = np.asarray(x, dtype=np.float64) - self.mean
         z = np.linalg.solve(self.cholesky, centred[..., None])[..., 0]
         log_scale = np.log(np.diagonal(self.cholesky, axis1=-2, axis2=-1)).sum(axis=-1)
-        dimension = self.event_shape[0]
-        return np.asarray(
-            -0.5 * (z * z).sum(axis=-1) - log_scale - 0.5 * dimension * np.log(2.0 * np.pi)
-        )
+        squares = (z * z).sum(axis=-1)
+        return np.asarray(-0.5 * squares - log_scale - self.event_shape[0] * LOG_SQRT_2PI)
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -359,6 +358,7 @@ class SpikeAndSlab(ScalarLaw):
     """
 
     parameters = ("location", "sigma", "threshold")
+    positive, not_negative = ("sigma",), ("threshold",)
 
     location: FloatArray
     sigma: FloatArray
@@ -367,16 +367,7 @@ class SpikeAndSlab(ScalarLaw):
     def __init__(
         self, location: npt.ArrayLike, sigma: npt.ArrayLike, threshold: npt.ArrayLike
     ) -> None:
-        kind = "SpikeAndSlab"
-        location = _parameter(location, kind, "location")
-        sigma = _parameter(sigma, kind, "sigma")
-        threshold = _parameter(threshold, kind, "threshold")
-        _require(sigma, _positive, kind, "sigma", "positive and finite")
-        _require(threshold, _not_negative, kind, "threshold", "zero or above")
-        location, sigma, threshold = _broadcast(
-            kind, location=location, sigma=sigma, threshold=threshold
-        )
-        self._keep(location=location, sigma=sigma, threshold=threshold)
+        self._keep(location, sigma, threshold)
 
     @property
     def log_atom(self) -> FloatArray:
@@ -390,15 +381,13 @@ class SpikeAndSlab(ScalarLaw):
 
     def sample(self, key: Key, size: int) -> FloatArray:
         """Draw ``size`` observations of each law: shape ``batch_shape + (size,)``."""
-        noise = key.generator().standard_normal((*self.batch_shape, size))
-        z = self.location[..., None] + self.sigma[..., None] * noise
+        z = Normal(self.location, self.sigma).sample(key, size)
         return np.asarray(np.sign(z) * np.maximum(np.abs(z) - self.threshold[..., None], 0.0))
 
     def log_density(self, x: npt.ArrayLike) -> FloatArray:
         """Log density at ``x``, and the log mass of the atom at ``x = 0``."""
         x = np.asarray(x, dtype=np.float64)
-        z = (x + np.sign(x) * self.threshold - self.location) / self.sigma
-        branch = -0.5 * z * z - np.log(self.sigma) - 0.5 * np.log(2.0 * np.pi)
+        branch = Normal(self.location, self.sigma).log_density(x + np.sign(x) * self.threshold)
         # without a threshold there is no atom, and zero is a point like any other
         return np.asarray(np.where((x == 0.0) & (self.threshold > 0.0), self.log_atom, branch))
 
@@ -406,7 +395,7 @@ class SpikeAndSlab(ScalarLaw):
         """Probability of an observation at or below ``x``."""
         x = np.asarray(x, dtype=np.float64)
         edge = np.where(x >= 0.0, x + self.threshold, x - self.threshold)
-        return np.asarray(special.ndtr((edge - self.location) / self.sigma))
+        return Normal(self.location, self.sigma).cdf(edge)
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -426,19 +415,15 @@ class Discrete(ScalarLaw):
     """
 
     parameters = ("values", "probabilities")
-    own_axes = 1
+    own_axes, not_negative = 1, ("probabilities",)
 
     values: FloatArray
     probabilities: FloatArray
 
     def __init__(self, values: npt.ArrayLike, probabilities: npt.ArrayLike) -> None:
-        values = _parameter(values, "Discrete", "values")
-        probabilities = _parameter(probabilities, "Discrete", "probabilities")
-        _require(probabilities, _not_negative, "Discrete", "probabilities", "zero or above")
-        values, probabilities = _broadcast("Discrete", values=values, probabilities=probabilities)
-        if values.ndim == 0 or np.any(np.abs(probabilities.sum(axis=-1) - 1.0) > 1e-9):
+        self._keep(values, probabilities)
+        if np.any(np.abs(self.probabilities.sum(axis=-1) - 1.0) > 1e-9):
             raise InputError("Discrete: the probabilities of a law must sum to one.")
-        self._keep(values=values, probabilities=probabilities)
 
     @classmethod
     def of_label(cls, chance: npt.ArrayLike) -> Self:
@@ -449,12 +434,9 @@ class Discrete(ScalarLaw):
     def sample(self, key: Key, size: int) -> FloatArray:
         """Draw ``size`` observations of each law: shape ``batch_shape + (size,)``."""
         drawn = key.generator().random((*self.batch_shape, size))
-        steps = np.cumsum(self.probabilities, axis=-1)
-        # What rounding leaves above the last step belongs to the last number that has a chance.
-        last = steps >= steps[..., -1:]
-        steps = np.where(last, 1.0, steps)
-        chosen = (drawn[..., None] >= steps[..., None, :]).sum(axis=-1)
-        return np.asarray(np.take_along_axis(self.values, chosen, axis=-1))
+        return np.asarray(
+            np.take_along_axis(self.values, _chosen(self.probabilities, drawn), axis=-1)
+        )
 
     def log_density(self, x: npt.ArrayLike) -> FloatArray:
         """Log mass at ``x``."""
@@ -491,10 +473,9 @@ class Empirical(ScalarLaw):
     samples: FloatArray
 
     def __init__(self, samples: npt.ArrayLike) -> None:
-        samples = _parameter(samples, "Empirical", "samples")
-        if samples.ndim == 0 or samples.shape[-1] < 2:
+        self._keep(np.sort(_parameter(samples, "Empirical", "samples"), axis=-1))
+        if self.size < 2:
             raise InputError("Empirical: an empirical law needs at least two samples.")
-        self._keep(samples=np.sort(samples, axis=-1))
 
     @property
     def size(self) -> int:
@@ -518,52 +499,32 @@ class Empirical(ScalarLaw):
         return np.asarray(below.mean(axis=-1))
 
 
+def _chosen(chances: FloatArray, uniform: FloatArray) -> npt.NDArray[np.intp]:
+    """Which part of each law (..., K) uniform draws (..., size) fall into."""
+    steps = np.cumsum(chances, axis=-1)
+    # What rounding leaves above the last step belongs to the last part that has a chance.
+    steps = np.where(steps >= steps[..., -1:], 1.0, steps)
+    chosen = np.zeros(uniform.shape, dtype=np.intp)
+    for part in range(steps.shape[-1]):
+        chosen += uniform >= steps[..., part, None]
+    return chosen
+
+
 def _parameter(value: Any, law: str, name: str) -> FloatArray:
     """Return ``value`` as a read-only float64 array, or say which entry is not a finite number."""
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{law}: {name} must be a number or an array of numbers.") from None
-    _require(array, np.isfinite, law, name, "finite")
+    _require(array, np.isfinite(array), f"{law}: {name} must be finite")
     array.setflags(write=False)
     return array
 
 
-def _require(
-    array: FloatArray,
-    condition: Callable[[FloatArray], npt.NDArray[np.bool_]],
-    law: str,
-    name: str,
-    wanted: str,
-) -> None:
-    """Raise an `InputError` that names the first entry of ``array`` that fails ``condition``."""
-    good = condition(array)
+def _require(array: FloatArray, good: npt.NDArray[np.bool_], wanted: str) -> None:
+    """Raise an `InputError` that names the first entry of ``array`` that is not ``good``."""
     if np.all(good):
         return
     position = tuple(int(i) for i in np.argwhere(~good)[0])
-    if position:
-        where = f" at position {position[0] if len(position) == 1 else position}"
-    else:
-        where = ""
-    value = float(array[position])
-    raise InputError(f"{law}: {name} must be {wanted}, but it is {value!r}{where}.")
-
-
-def _positive(array: FloatArray) -> npt.NDArray[np.bool_]:
-    """Whether each entry is above zero."""
-    return np.asarray(array > 0.0)
-
-
-def _not_negative(array: FloatArray) -> npt.NDArray[np.bool_]:
-    """Whether each entry is zero or above."""
-    return np.asarray(array >= 0.0)
-
-
-def _broadcast(law: str, **parameters: FloatArray) -> tuple[FloatArray, ...]:
-    """Broadcast the named parameters together, or say which shapes do not fit."""
-    try:
-        arrays = np.broadcast_arrays(*parameters.values())
-    except ValueError:
-        shapes = ", ".join(f"{name} {array.shape}" for name, array in parameters.items())
-        raise InputError(f"{law}: the parameters' shapes do not fit together: {shapes}.") from None
-    return tuple(arrays)
+    where = f" at position {position if len(position) > 1 else position[0]}" if position else ""
+    raise InputError(f"{wanted}, but it is {float(array[position])!r}{where}.")

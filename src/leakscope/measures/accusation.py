@@ -68,15 +68,6 @@ def tolerable_tpr(fpr: float, prior: float, ppv: float) -> float:
     return min(1.0, fpr * ppv / (1.0 - ppv) * (1.0 - prior) / prior)
 
 
-def advantage_within_auc(auc: ArrayLike) -> FloatArray:
-    """The largest advantage that a test with this AUC can have: ``2 auc - 1``.
-
-    The ROC of likelihood-ratio tests is concave, so the area below it is at least that below the
-    two lines through its best point, (1 + advantage) / 2.
-    """
-    return np.clip(2.0 * np.asarray(auc, dtype=np.float64) - 1.0, 0.0, 1.0)
-
-
 def one_threshold(pair: LawPair, fpr: tuple[float, ...] = MEASURE_DEFAULTS.fpr) -> dict[str, float]:
     """What one threshold on the score, the same for every record, achieves over all of them.
 
