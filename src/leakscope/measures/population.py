@@ -54,7 +54,7 @@ def population_measures(
     """All measures of (record, observation) over the batch of ``pair``, laws on the line.
 
     ``weights`` are the records' shares, equal where left out.  Advantage and KL are means of those
-    of the records; the AUC and the TPR are those of all their atoms, to three digits.
+    of the records; the AUC, and the TPR where laws are not normal, are those of all their atoms.
 
     Examples
     --------
@@ -74,7 +74,10 @@ def population_measures(
         float(share @ means[name]) for name in ("advantage", "kl", "kl_reverse")
     )
     atoms = _atoms(pair, share)
-    tpr = atoms.tpr_at(levels)[0][0].tolist()
+    if isinstance(pair.member, Normal):
+        tpr = [_normal_test(pair, share, level)[1] for level in levels.tolist()]
+    else:
+        tpr = atoms.tpr_at(levels)[0][0].tolist()
     return PopulationMeasures(
         advantage=advantage,
         kl=kl,
@@ -92,18 +95,33 @@ def population_threshold(pair: LawPair, fpr: float) -> float:
     as_fractions(fpr, "fpr")
     share = _shares(pair, None)
     pair = _gathered_pair(pair.reshape(share.size))
-    if isinstance(pair.member, Normal) and isinstance(pair.nonmember, Normal):
-        ratio = cast(NormalRatio, ratio_of(pair))
-
-        def excess(threshold: float) -> float:
-            return float(share @ np.exp(ratio.rates(np.full(ratio.size, threshold)).log_fpr)) - fpr
-
-        # beyond 1e4 no size of a test is told apart
-        return float(optimize.brentq(excess, -1e4, 1e4, xtol=1e-12))
+    if isinstance(pair.member, Normal):
+        return _normal_test(pair, share, fpr)[0]
     atoms = _atoms(pair, share)
     mass = atoms.nonmember[0]
     # half of an atom lies beyond its loss
     return float(np.interp(fpr, np.cumsum(mass) - 0.5 * mass, atoms.loss[0]))
+
+
+def _normal_test(pair: LawPair, share: FloatArray, fpr: float) -> tuple[float, float]:
+    """Threshold and TPR of the best test of this size of a flat batch of normals."""
+    ratio = cast(NormalRatio, ratio_of(pair))
+    if fpr in (0.0, 1.0) or not ratio.advantage().any():
+        return (np.inf if fpr == 0.0 else -np.inf if fpr == 1.0 else 0.0), fpr
+
+    def rates(threshold: float) -> tuple[float, float]:
+        found = ratio.rates(np.full(ratio.size, threshold))
+        return float(share @ np.exp(found.log_tpr)), float(share @ np.exp(found.log_fpr))
+
+    reach = 1.0
+    while rates(reach)[1] > fpr or rates(-reach)[1] < fpr:
+        reach *= 2.0
+    threshold = float(
+        optimize.brentq(lambda t: rates(t)[1] - fpr, -reach, reach, xtol=1e-14, rtol=1e-14)
+    )
+    # next to a jump, along the ROC's tangent
+    tpr, passed = rates(threshold)
+    return threshold, min(tpr + (fpr - passed) * np.exp(threshold), 1.0)
 
 
 def _atoms(pair: LawPair, share: FloatArray) -> Atoms:
