@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,8 @@ def slow_descent(
         unit = h * np.eye(len(theta))
         rows = np.array([(margins(theta + e) - margins(theta - e)) / (2 * h) for e in unit])
         p = (loss(q - h) - loss(q + h)) / (2 * h) / loss(q).sum()
-        decay = plan.weight_decay / loss(q).mean()
-        eta = plan.step / (p @ (rows**2).sum(axis=0) + radius + decay)
-        theta = theta + eta * (rows @ p - decay * theta)
+        eta = plan.step / (p @ (rows**2).sum(axis=0) + radius)
+        theta = theta + eta * (rows @ p)
     return theta
 
 
@@ -48,9 +48,8 @@ def slow_descent(
         TrainingPlan(
             width=8, steps=12, initial_scale=0.3, flow_steps=0, loss="logistic", check_every=12
         ),
-        TrainingPlan(width=8, steps=12, initial_scale=0.3, weight_decay=0.02, check_every=12),
     ],
-    ids=["exponential", "logistic", "decay"],
+    ids=["exponential", "logistic"],
 )
 def test_the_span_gives_what_the_whole_space_gives(plan: TrainingPlan) -> None:
     x, y = SphereData(12).training_sets(1, 4, random_state=3)
@@ -83,42 +82,15 @@ def test_a_batch_is_the_same_as_one_after_another() -> None:
     together = train(x, y, plan, random_state=0, batch=4)
     alone = train(x, y, plan, random_state=0, batch=2)
     assert together.margins == pytest.approx(alone.margins, rel=1e-6)
-    assert together.history.stationarity.shape == alone.history.stationarity.shape
 
 
 def test_the_residual_stops_the_training() -> None:
     x, y = SphereData(60).training_sets(2, 8, random_state=0)
     plan = TrainingPlan(width=60, steps=20_000, flow_steps=1000, tolerance=0.02, check_every=500)
-    seen: list[int] = []
-    trained = train(x, y, plan, random_state=0, progress=lambda done, _: seen.append(done))
+    trained = train(x, y, plan, random_state=0)
     assert trained.residual.max() <= 0.02
-    assert seen[-1] == trained.history.steps[-1] < 20_000
-
-
-def test_early_stopping_stops_each_network_at_the_loss() -> None:
-    x, y = SphereData(60).training_sets(3, 8, random_state=0)
-    trained = train(x, y, TrainingPlan(width=60, stop_loss=0.05), random_state=0)
-    losses = np.exp(-trained.margins).mean(axis=1)
-    assert (losses <= 0.05).all()
-    assert (losses > 0.03).all()
-
-
-def test_weight_decay_ends_where_its_gradient_vanishes() -> None:
-    x, y = SphereData(40).training_sets(1, 5, random_state=0)
-    plan = TrainingPlan(width=1, steps=6000, weight_decay=0.01, initial_scale=0.1)
-    y = np.ones_like(y)
-    trained = train(x, y, plan, random_state=1)
-    p = np.exp(-trained.margins[0]) / 5
-    found = kkt_residual(trained.network(0), x[0], y[0], kink_tolerance=0.0)
-    # grad L + decay theta = 0: the multipliers are -l'(q_i) / (n decay).
-    inside = trained.margins[0] > 0.0
-    assert found.multipliers[inside] == pytest.approx(p[inside] / 0.01, rel=1e-3)
-
-
-def test_label_noise_flips_the_share_asked_for() -> None:
-    x, y = SphereData(30).training_sets(1, 10, random_state=0)
-    trained = train(x, y, TrainingPlan(width=20, steps=50, label_noise=0.2), random_state=0)
-    assert (trained.y != y).sum() == 2
+    full = train(x, y, replace(plan, tolerance=0.0), random_state=0)
+    assert full.margins.min() > trained.margins.min()
 
 
 def test_outputs_are_those_of_the_networks() -> None:

@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+# Beyond it log(1 + exp(-q)) is exp(-q) in float64.
 LOG_LOSS_OF_LARGE_MARGIN = 30.0
-LOWEST_LOG_LOSS = 600.0
 
 # Of the flow.
 FIRST_STEP = 0.02
@@ -59,38 +59,16 @@ class Problem(NamedTuple):
     radius: Any
 
 
-class Settings(NamedTuple):
-    """Step size, decay, log of the loss to stop at, and the margins at which norms are held."""
-
-    step: Any
-    decay: Any
-    log_stop: Any
-    caps: Any
-
-
-class Check(NamedTuple):
-    """What a check measures, each (B,)."""
-
-    log_loss: Any
-    margin: Any
-    stationarity: Any
-    complementarity: Any
-    drift: Any
-
-
-def loss_weights(q: Any, loss: str) -> tuple[Any, Any]:
-    """log L (B,) and p = -l'(q_i) / (n L) (B, n) of margins ``q``, without leaving log space."""
+def loss_weights(q: Any, loss: str) -> Any:
+    """p = -l'(q_i) / (n L), (B, n), of margins ``q``, without leaving log space."""
     import jax
     import jax.numpy as jnp
 
     if loss == "exponential":
-        log_terms, log_slopes = -q, -q
-    else:
-        small = jnp.minimum(q, LOG_LOSS_OF_LARGE_MARGIN)
-        log_terms = jnp.where(q > LOG_LOSS_OF_LARGE_MARGIN, -q, jnp.log(jax.nn.softplus(-small)))
-        log_slopes = -jax.nn.softplus(q)
-    total = jax.nn.logsumexp(log_terms, axis=-1)
-    return total - jnp.log(q.shape[-1]), jnp.exp(log_slopes - total[:, None])
+        return jax.nn.softmax(-q, axis=-1)
+    small = jnp.minimum(q, LOG_LOSS_OF_LARGE_MARGIN)
+    logs = jnp.where(q > LOG_LOSS_OF_LARGE_MARGIN, -q, jnp.log(jax.nn.softplus(-small)))
+    return jnp.exp(-jax.nn.softplus(q) - jax.nn.logsumexp(logs, axis=-1)[:, None])
 
 
 def margins(w: Any, v: Any, problem: Problem) -> tuple[Any, Any]:
@@ -101,13 +79,13 @@ def margins(w: Any, v: Any, problem: Problem) -> tuple[Any, Any]:
     return before, problem.y * jnp.einsum("bk,bkn->bn", v, jnp.maximum(before, 0.0))
 
 
-def one_step(state: State, problem: Problem, settings: Settings, cap: Any, loss: str) -> State:
-    """One step of every network; those whose loss is low enough stay where they are."""
+def one_step(state: State, problem: Problem, size: Any, cap: Any, loss: str) -> State:
+    """One step of every network; norms are held where the least margin is above ``cap``."""
     import jax.numpy as jnp
 
     before, q = margins(state.w, state.v, problem)
     active = before > 0.0
-    log_loss, p = loss_weights(q, loss)
+    p = loss_weights(q, loss)
     pull = jnp.einsum(
         "bkn,bnr->bkr", jnp.where(active, (p * problem.y)[:, None, :], 0.0), problem.z
     )
@@ -116,79 +94,68 @@ def one_step(state: State, problem: Problem, settings: Settings, cap: Any, loss:
     sizes = jnp.sum(jnp.maximum(before, 0.0) ** 2, axis=1) + problem.squared * jnp.sum(
         jnp.where(active, (state.v**2)[..., None], 0.0), axis=1
     )
-    # With a decay the loss stays away from zero; without one, exp(-log L) may overflow.
-    decay = settings.decay * jnp.exp(-jnp.maximum(log_loss, -LOWEST_LOG_LOSS))
-    eta = settings.step / (jnp.sum(p * sizes, axis=-1) + problem.radius + decay)
-    eta = jnp.where(log_loss <= settings.log_stop, 0.0, eta)
+    eta = size / (jnp.sum(p * sizes, axis=-1) + problem.radius)
     least = jnp.min(q, axis=-1)
     held = jnp.where(least > cap, jnp.sqrt(cap / jnp.maximum(least, cap)), 1.0)
-    keep = held * (1.0 - eta * decay)
     move = held * eta
     return State(
-        keep[:, None, None] * state.w + (move[:, None] * state.v)[..., None] * pull,
-        keep[:, None] * state.v + move[:, None] * slope_v,
-        keep * state.shrunk,
-        keep[:, None] * state.multipliers + move[:, None] * p,
+        held[:, None, None] * state.w + (move[:, None] * state.v)[..., None] * pull,
+        held[:, None] * state.v + move[:, None] * slope_v,
+        held * state.shrunk,
+        held[:, None] * state.multipliers + move[:, None] * p,
     )
 
 
 @lru_cache(maxsize=8)
 def compiled_run(steps: int, loss: str) -> Any:
-    """``steps`` steps and a check of them, compiled once a shape."""
+    """``steps`` steps and the residual along them, compiled once a shape."""
     import jax
     import jax.numpy as jnp
 
     def run(
-        w: Any, v: Any, outside: Any, problem: Problem, settings: Settings
-    ) -> tuple[State, Check]:
+        w: Any, v: Any, outside: Any, problem: Problem, size: Any, caps: Any
+    ) -> tuple[State, Any]:
         ones = jnp.ones_like(v[:, 0])
         begin = State(w, v, ones, jnp.zeros_like(problem.y))
         end = jax.lax.fori_loop(
-            0, steps, lambda i, s: one_step(s, problem, settings, settings.caps[i], loss), begin
+            0, steps, lambda i, s: one_step(s, problem, size, caps[i], loss), begin
         )
-        return end, check(begin, end, outside * end.shrunk**2, problem, loss)
+        return end, residual(begin, end, outside * end.shrunk**2, problem)
 
     return jax.jit(run)
 
 
-def check(begin: State, end: State, outside: Any, problem: Problem, loss: str) -> Check:
-    """Loss, margins and the KKT residual along the path since the last check.
+def residual(begin: State, end: State, outside: Any, problem: Problem) -> Any:
+    """The KKT residual along the path since the last check, (B,): the largest of three parts.
 
     The displacement D = theta(t) - a theta(0), a the scaling in between, is a sum of gradients
     with nonnegative multipliers at the points on the way.  A neuron that rests on a kink crosses
     it to and fro, so D averages its two one-sided gradients: the freedom that the subdifferential
     has there comes for free.  The stationarity is min over s of |theta - s D| / |theta|.  It
     speaks of the points on the way; the drift, the sine of the angle between theta(0) and
-    theta(t), says how near to theta(t) they are.  ``outside`` is the squared norm of the weights
-    outside the span of the data, which no gradient explains, (B,).
+    theta(t), says how near to theta(t) they are.  The third part is complementarity.  ``outside``
+    is the squared norm of the weights outside the span of the data, which no gradient explains.
     """
     import jax.numpy as jnp
 
-    _, q = margins(end.w, end.v, problem)
-    log_loss, _ = loss_weights(q, loss)
-    dw = end.w - end.shrunk[:, None, None] * begin.w
-    dv = end.v - end.shrunk[:, None] * begin.v
-    along = jnp.sum(dw * end.w, axis=(1, 2)) + jnp.sum(dv * end.v, axis=1)
-    moved = jnp.sum(dw**2, axis=(1, 2)) + jnp.sum(dv**2, axis=1)
-    size = jnp.sum(end.w**2, axis=(1, 2)) + jnp.sum(end.v**2, axis=1)
-    best = jnp.maximum(along, 0.0) / jnp.where(moved > 0.0, moved, 1.0)
-    left = jnp.sum((end.w - best[:, None, None] * dw) ** 2, axis=(1, 2)) + jnp.sum(
-        (end.v - best[:, None] * dv) ** 2, axis=1
-    )
-    before = jnp.sum(begin.w**2, axis=(1, 2)) + jnp.sum(begin.v**2, axis=1)
-    cosine = jnp.sum(begin.w * end.w, axis=(1, 2)) + jnp.sum(begin.v * end.v, axis=1)
-    cosine = jnp.clip(cosine / jnp.sqrt(before * size), 0.0, 1.0)
+    def product(one: tuple[Any, Any], other: tuple[Any, Any]) -> Any:
+        return jnp.sum(one[0] * other[0], axis=(1, 2)) + jnp.sum(one[1] * other[1], axis=1)
+
+    shrunk = end.shrunk[:, None]
+    here, there = (end.w, end.v), (begin.w, begin.v)
+    moved = (end.w - shrunk[..., None] * begin.w, end.v - shrunk * begin.v)
+    length, size = product(moved, moved), product(here, here)
+    best = jnp.maximum(product(moved, here), 0.0) / jnp.where(length > 0.0, length, 1.0)
+    rest = (end.w - best[:, None, None] * moved[0], end.v - best[:, None] * moved[1])
+    stationarity = jnp.sqrt((product(rest, rest) + outside) / (size + outside))
+    cosine = jnp.clip(product(here, there) / jnp.sqrt(product(there, there) * size), 0.0, 1.0)
+    drift = jnp.sqrt((1.0 - cosine) * (1.0 + cosine))
+    q = margins(end.w, end.v, problem)[1]
     least = jnp.min(q, axis=-1)
-    weight = jnp.sum(end.multipliers, axis=-1)
     excess = jnp.sum(end.multipliers * (q - least[:, None]), axis=-1)
-    scale = jnp.maximum(least, 0.0) * weight
-    return Check(
-        log_loss,
-        least,
-        jnp.sqrt((left + outside) / (size + outside)),
-        jnp.where(scale > 0.0, excess / jnp.where(scale > 0.0, scale, 1.0), jnp.inf),
-        jnp.sqrt((1.0 - cosine) * (1.0 + cosine)),
-    )
+    scale = jnp.maximum(least, 0.0) * jnp.sum(end.multipliers, axis=-1)
+    off = jnp.where(scale > 0.0, excess / jnp.where(scale > 0.0, scale, 1.0), jnp.inf)
+    return jnp.maximum(jnp.maximum(stationarity, drift), off)
 
 
 def flow(w: Any, v: Any, problem: Problem, count: int) -> tuple[Any, Any, Any]:

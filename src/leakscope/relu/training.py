@@ -5,7 +5,6 @@ Training runs in the span of the data: at most n + 1 numbers a neuron, whatever 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -67,6 +66,11 @@ class DataSpan:
         return self.rank == int(self.basis.shape[2])
 
 
+# The flow comes after a quarter of the steps.  Before it the margin is capped at the first of these
+# numbers; after it the cap rises to the second, so that descent goes on from a loss near zero.
+FLOW_MARGIN, LAST_MARGIN = 100.0, 3000.0
+
+
 @dataclass(frozen=True)
 class TrainingPlan:
     """How networks are trained.
@@ -78,29 +82,18 @@ class TrainingPlan:
     loss
         ``"exponential"``, exp(-y f), or ``"logistic"``, log(1 + exp(-y f)).
     initial_scale
-        First-layer weights and biases start at this times a standard normal.
-    output_scale
-        Output weights start uniform between -1/sqrt(k) and 1/sqrt(k), times this.
+        First-layer weights and biases start at this times a standard normal; output weights start
+        uniform between -1/sqrt(k) and 1/sqrt(k).
     step
         Size of a step in units of the local bound of the curvature; 1 is the largest safe one.
     steps
         At most so many.
     tolerance
-        Stop when the residual measured along the path, the largest of stationarity,
-        complementarity and drift, is at or below this.
+        Stop when the residual measured along the path is at or below this.
     flow_steps
         After a quarter of the steps, so many steps of the limit of vanishing loss (`descent.flow`):
         plain descent turns the direction only logarithmically in time, and these steps bring it
-        near a KKT point.  The margin is capped at ``flow_margin`` before them and the cap rises
-        to ``last_margin`` after them.  0: plain descent.
-    flow_margin, last_margin
-        See ``flow_steps``.
-    stop_loss
-        Stop each network when its mean loss is at or below this (early stopping).
-    weight_decay
-        Adds half of this times the squared norm to the mean loss.
-    label_noise
-        Share of the labels that are flipped before training, at random for each network.
+        near a KKT point.  0: plain descent.
     check_every
         Steps between two measurements of the residual.
     """
@@ -108,44 +101,22 @@ class TrainingPlan:
     width: int = 1000
     loss: Loss = "exponential"
     initial_scale: float = 1e-4
-    output_scale: float = 1.0
     step: float = 1.0
     steps: int = 20_000
     tolerance: float = 0.0
     flow_steps: int = 4000
-    flow_margin: float = 100.0
-    last_margin: float = 3000.0
-    stop_loss: float | None = None
-    weight_decay: float = 0.0
-    label_noise: float = 0.0
     check_every: int = 1000
 
     def __post_init__(self) -> None:
         if self.loss not in get_args(Loss):
             raise InputError(f"loss must be exponential or logistic, not {self.loss!r}.")
-        for name in ("width", "steps", "check_every"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be 1 or more, but it is {getattr(self, name)}.")
-        for name in ("initial_scale", "output_scale", "step"):
-            value = getattr(self, name)
-            if not 0.0 < value < np.inf:
-                raise InputError(f"{name} must be positive, but it is {value}.")
-        for name in ("tolerance", "weight_decay"):
-            if not 0.0 <= getattr(self, name) < np.inf:
-                raise InputError(f"{name} must be 0 or more, but it is {getattr(self, name)}.")
-        if self.flow_steps < 0:
-            raise InputError(f"flow_steps must be 0 or more, but it is {self.flow_steps}.")
-        if not 0.0 < self.flow_margin <= self.last_margin:
-            raise InputError("flow_margin must be positive and at most last_margin.")
-        if self.stop_loss is not None and not 0.0 < self.stop_loss < np.inf:
-            raise InputError(f"stop_loss must be positive, but it is {self.stop_loss}.")
-        if not 0.0 <= self.label_noise < 1.0:
-            raise InputError(f"label_noise is a share below 1, but it is {self.label_noise}.")
-
-    @property
-    def plain(self) -> bool:
-        """Whether it is descent alone: asked for, or because the loss itself says where to end."""
-        return self.flow_steps == 0 or self.stop_loss is not None or self.weight_decay > 0.0
+        least = {"width": 1, "steps": 1, "check_every": 1, "flow_steps": 0, "tolerance": 0.0}
+        for name, value in least.items():
+            if not value <= getattr(self, name) < np.inf:
+                raise InputError(f"{name} must be {value} or more, not {getattr(self, name)}.")
+        for name in ("initial_scale", "step"):
+            if not 0.0 < getattr(self, name) < np.inf:
+                raise InputError(f"{name} must be positive, but it is {getattr(self, name)}.")
 
     @property
     def flow_at(self) -> int:
@@ -161,7 +132,6 @@ def train(
     networks: int | None = None,
     batch: int | None = None,
     random_state: int | np.random.Generator | Key | None = None,
-    progress: Callable[[int, float], None] | None = None,
 ) -> TrainedNetworks:
     """Train networks to an approximate KKT point of the maximum-margin problem (Eq. (1)).
 
@@ -182,9 +152,7 @@ def train(
         How many networks take their steps together; chosen from the device and the sizes where
         left out.
     random_state
-        For initialisation and label noise; network i draws from child i.
-    progress
-        Called after each check with the steps done and the largest residual.
+        For initialisation; network i draws from child i.
 
     Examples
     --------
@@ -202,9 +170,6 @@ def train(
     plan = TrainingPlan() if plan is None else plan
     points, labels = _training_sets(x, y, networks)
     key = as_key(random_state)
-    labels = np.stack(
-        [_noisy(row, plan.label_noise, key.child(i, 1)) for i, row in enumerate(labels)]
-    )
     count, n, features = points.shape
     require_memory(
         8 * plan.width * (2 * features + 4 * (min(n, features) + n)),
@@ -215,14 +180,11 @@ def train(
     seeds = [int(key.child(i, 0).generator().integers(2**31)) for i in range(count)]
     size = batch or batch_size(plan.width, n, span.rank, count)
     parts = [
-        _train_batch(span, labels, plan, seeds, range(i, min(i + size, count)), progress)
+        _train_batch(span, labels, plan, seeds, range(i, min(i + size, count)))
         for i in range(0, count, size)
     ]
-    w, v, kept = (
-        np.concatenate(arrays) for arrays in zip(*(part[:3] for part in parts), strict=True)
-    )
-    history = _side_by_side([part[3] for part in parts])
-    return TrainedNetworks(plan, points, labels, span, tuple(seeds), w, v, kept, history)
+    w, v, kept, residual = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return TrainedNetworks(plan, points, labels, span, tuple(seeds), w, v, kept, residual)
 
 
 def batch_size(width: int, n: int, rank: int, networks: int) -> int:
@@ -266,23 +228,10 @@ def _training_sets(
     return points, labels
 
 
-def _noisy(labels: FloatArray, share: float, key: Key) -> FloatArray:
-    flipped = round(share * len(labels))
-    rows = key.generator().permutation(len(labels))[:flipped]
-    noisy = labels.copy()
-    noisy[rows] *= -1.0
-    return noisy
-
-
 def _train_batch(
-    span: DataSpan,
-    labels: FloatArray,
-    plan: TrainingPlan,
-    seeds: list[int],
-    rows: range,
-    progress: Callable[[int, float], None] | None,
-) -> tuple[FloatArray, FloatArray, FloatArray, TrainingHistory]:
-    """W and v in the span, what is kept of the weights outside it, and the checks."""
+    span: DataSpan, labels: FloatArray, plan: TrainingPlan, seeds: list[int], rows: range
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """W and v in the span, what is kept of the weights outside it, and the last residual."""
     with double_precision():
         import jax.numpy as jnp
 
@@ -298,79 +247,33 @@ def _train_batch(
         starts = [_first_weights(plan, span.basis[i], seeds[i]) for i in rows]
         w, v, outside = (jnp.stack(parts) for parts in zip(*starts, strict=True))
         kept = jnp.ones_like(outside)
-        records: list[tuple[int, Any]] = []
-        done = 0
+        residual, done, flows = outside, 0, plan.flow_steps > 0
         while done < plan.steps:
-            ahead = plan.steps if done >= plan.flow_at or plan.plain else plan.flow_at
+            ahead = plan.flow_at if flows and done < plan.flow_at else plan.steps
             steps = min(plan.check_every, ahead - done)
-            settings = descent.Settings(
-                jnp.asarray(plan.step),
-                jnp.asarray(plan.weight_decay),
-                jnp.asarray(-np.inf if plan.stop_loss is None else np.log(plan.stop_loss)),
-                jnp.asarray(_caps(plan, done, steps)),
-            )
             run = descent.compiled_run(steps, plan.loss)
-            state, found = run(w, v, kept**2 * outside, problem, settings)
+            caps = jnp.asarray(_caps(plan, done, steps))
+            state, residual = run(w, v, kept**2 * outside, problem, jnp.asarray(plan.step), caps)
             w, v, kept = state.w, state.v, kept * state.shrunk
             done += steps
-            if done == plan.flow_at and not plan.plain:
+            if flows and done == plan.flow_at:
                 w, v, shrunk = descent.flow(w, v, problem, plan.flow_steps)
                 kept = kept * shrunk
-            record = descent.Check(*(np.asarray(part) for part in found))
-            records.append((done, record))
-            parts = (record.stationarity, record.complementarity, record.drift)
-            worst = float(np.max(parts))
-            if progress is not None:
-                progress(done, worst)
-            settled = plan.plain or done > plan.flow_at
-            if (settled and worst <= plan.tolerance) or (
-                plan.stop_loss is not None and record.log_loss.max() <= np.log(plan.stop_loss)
-            ):
+            elif float(residual.max()) <= plan.tolerance and done > plan.flow_at * flows:
                 break
-        history = TrainingHistory(
-            np.array([at for at, _ in records]),
-            *(np.stack([getattr(r, name) for _, r in records]) for name in descent.Check._fields),
-        )
-        return np.asarray(w), np.asarray(v), np.asarray(kept), history
+        return np.asarray(w), np.asarray(v), np.asarray(kept), np.asarray(residual)
 
 
 def _caps(plan: TrainingPlan, done: int, steps: int) -> FloatArray:
-    if plan.plain:
+    if not plan.flow_steps:
         return np.full(steps, np.inf)
     at = (done + np.arange(steps) - plan.flow_at) / max(plan.steps - plan.flow_at, 1)
-    rise = np.clip(at, 0.0, 1.0)
-    return np.asarray(plan.flow_margin * (plan.last_margin / plan.flow_margin) ** rise)
-
-
-def _side_by_side(histories: list[TrainingHistory]) -> TrainingHistory:
-    """Of batches; one that stopped early keeps its last values."""
-    longest = max(histories, key=lambda h: len(h.steps))
-    checks = len(longest.steps)
-
-    def beside(name: str) -> FloatArray:
-        columns = [getattr(h, name) for h in histories]
-        padded = [np.concatenate([c, np.repeat(c[-1:], checks - len(c), axis=0)]) for c in columns]
-        return np.concatenate(padded, axis=1)
-
-    return TrainingHistory(longest.steps, *(beside(name) for name in descent.Check._fields))
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingHistory:
-    """What was measured at each check: C of them, for B networks."""
-
-    steps: NDArray[np.int64]  # (C,), the steps done
-    # (C, B).  The residuals are those along the path since the check before; see `descent`.
-    log_loss: FloatArray
-    margin: FloatArray
-    stationarity: FloatArray
-    complementarity: FloatArray
-    drift: FloatArray
+    return np.asarray(FLOW_MARGIN * (LAST_MARGIN / FLOW_MARGIN) ** np.clip(at, 0.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetworks:
-    """B trained networks, their training sets and how training went.
+    """B trained networks, their training sets and how near to a KKT point they are.
 
     Weights are kept in the span of the data; what lies outside it is drawn again from the seed
     when a whole network is asked for, so that fifty networks of width 10,000 in 1,000 dimensions
@@ -378,7 +281,7 @@ class TrainedNetworks:
     """
 
     plan: TrainingPlan  # how they were trained
-    x: FloatArray  # (B, n, d) points and (B, n) labels, label noise included
+    x: FloatArray  # (B, n, d) points and (B, n) labels
     y: FloatArray
     # The span, each network's seed, and its weights there: (B, k, r+1), bias last, and (B, k).
     span: DataSpan
@@ -386,9 +289,9 @@ class TrainedNetworks:
     w: FloatArray
     v: FloatArray
     # (B,), what is left, as a factor, of the initial weights outside the span: descent does not
-    # move them, but weight decay and every scaling of the network do.
+    # move them, but every scaling of the network does.
     kept: FloatArray
-    history: TrainingHistory  # the checks
+    residual: FloatArray  # (B,), the last KKT residual along the path; see `descent.residual`
 
     def __len__(self) -> int:
         return len(self.v)
@@ -409,13 +312,6 @@ class TrainedNetworks:
     def correct(self) -> NDArray[np.bool_]:
         """Whether every training point is classified as its label says, (B,)."""
         return self.margin > 0.0
-
-    @property
-    def residual(self) -> FloatArray:
-        """The last residual along the path: the largest of its three parts, (B,)."""
-        last = self.history
-        parts = (last.stationarity[-1], last.complementarity[-1], last.drift[-1])
-        return np.asarray(np.max(parts, axis=0))
 
     def network(self, index: int) -> TwoLayerNetwork:
         """Network ``index`` with all its d weights a neuron."""
@@ -464,7 +360,7 @@ def drawn_weights(plan: TrainingPlan, features: int, seed: int) -> tuple[Any, An
     import jax.numpy as jnp
 
     hidden, bias, output = jax.random.split(jax.random.key(seed), 3)
-    limit = plan.output_scale / np.sqrt(plan.width)
+    limit = 1.0 / np.sqrt(plan.width)
     return (
         plan.initial_scale * jax.random.normal(hidden, (plan.width, features), jnp.float64),
         plan.initial_scale * jax.random.normal(bias, (plan.width,), jnp.float64),
