@@ -56,6 +56,7 @@ NORMAL_FUNCTIONS: dict[str, str] = {
     "lood/separation.py": "the chance that a draw has the right class",
     "relu/near_orthogonality.py": "chances that drawn points are nearly orthogonal",
     "single_fit/laws.py": "the chance of the right label of several classes",
+    "trust.py": "quantiles of thresholds, and of counts",
     "subjects/pricing.py": "the chance that a noised score names the right class",
     "subjects/process/defence.py": "the chance that a released answer has the right sign",
     "subjects/fit/subject.py": "the chance of the right label, with and without the record",

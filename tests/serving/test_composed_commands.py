@@ -11,7 +11,6 @@ import typer
 from leakscope.cli import app
 from leakscope.errors import InputError
 from leakscope.serving.commands import VERBS, composed, forms
-from leakscope.settings.audit import AuditSettings
 
 PARSERS: Any = typer.main.get_command(app)
 FORMS = forms(PARSERS.commands)
@@ -59,9 +58,9 @@ FILLED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
                 "group_column": "",
                 "ignore": ["a b", "-c", "$(d)"],
             },
-            **{"header": False, "explain": True, "C": "0.1", "streamed": "--no-stream"},
+            **{"explain": True, "set_": ["alpha=0.1", "observes=residual"]},
         },
-        {"run_dir": "leakscope-runs/-x-1", "group_column": None, "streamed": False},
+        {"run_dir": "leakscope-runs/-x-1", "group_column": None},
     ),
     ("report", {"run": "run", "redact": True, "beside": ["first.json", "second.json"]}, {}),
     ("verify", {"result": "run", "records": "3"}, {"json_path": "run/verify.json"}),
@@ -80,8 +79,7 @@ FILLED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {
             "runs": ["run", "run/verify.json"],
             "threshold_tpr": "0.01",
-            "reason": "a 'limit'; ours",
-            "because": "--because",
+            "each_row": "--because 'we' know; all",
         },
         {"output": "leakscope-runs/decision-1"},
     ),
@@ -114,12 +112,10 @@ def test_every_option_of_every_verb_is_a_field() -> None:
 
 def test_a_field_says_what_its_setting_does() -> None:
     fields = {field.name: field for field in FORMS["audit"].fields}
-    assert list(fields)[:4] == ["file", "target", "model", "group_column"]
-    assert fields["inducing"].default == str(AuditSettings().inducing)
+    assert list(fields)[:4] == ["file", "target", "id_column", "task"]
     assert fields["seed"].default == "0"
     assert list(fields["task"].choices) == ["regression", "classification"]
-    assert fields["header"].flag
-    assert fields["header"].default == "True"
+    assert fields["explain"].flag
     assert fields["ignore"].multiple
 
 
@@ -141,7 +137,7 @@ def test_whose_the_rows_are_must_be_answered(folder: Path) -> None:
         ("audit", {"file": "data\0.csv", "group_column": ""}),
         ("audit", {"file": 3, "group_column": ""}),
         ("audit", {"file": ["data.csv", "data.csv"], "group_column": ""}),
-        ("audit", {"file": "data.csv", "group_column": "", "header": "no"}),
+        ("audit", {"file": "data.csv", "group_column": "", "explain": "no"}),
         ("audit", {"file": "data.csv", "group_column": "", "--help": "x"}),
         ("audit", {"group_column": ""}),
         ("report", {}),

@@ -171,7 +171,7 @@ VALUES = {"file": "visits.csv", "target": "cost", "group_column": "patient", "mo
 
 
 def test_an_audit_runs_to_its_report(owner: TestClient, tmp_path: Path) -> None:
-    asked = {"verb": "audit", "values": {**VALUES, "alpha": "1"}}
+    asked = {"verb": "audit", "values": {**VALUES, "set_": ["alpha=1"]}}
     shown = owner.post("/api/compose", json=asked).json()["commands"]
     assert owner.post("/api/run", json=asked).json()["commands"] == shown
     progress = ended(owner)

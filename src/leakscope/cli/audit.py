@@ -16,10 +16,8 @@ from leakscope.cli.options import (
     RunDirectory,
     SetValues,
     dataset_from,
-    key_values,
     one_of,
     with_options,
-    with_read,
 )
 from leakscope.cli.output import (
     STDOUT,
@@ -34,8 +32,9 @@ from leakscope.cli.output import (
 )
 from leakscope.errors import InputError
 from leakscope.settings.audit import AuditSettings, ModelSettings, TrainingSettings, keys_of
-from leakscope.settings.data import DataSettings
+from leakscope.settings.data import DataSettings, with_read
 from leakscope.settings.decide import ATTACKERS, Thresholds
+from leakscope.settings.setting import key_values
 
 if TYPE_CHECKING:
     from leakscope.data import Dataset

@@ -136,27 +136,6 @@ def one_of(value: str, choices: Sequence[str], option: str) -> None:
         raise InputError(f"{option} must be one of {', '.join(choices)}, but it is {value!r}.")
 
 
-def key_values(texts: Sequence[str] | None, option: str) -> dict[str, Any]:
-    """``C=0.1`` and the like by key; what is given again has all its texts."""
-    found: dict[str, list[str]] = {}
-    for text in texts or ():
-        key, sign, value = text.partition("=")
-        if not sign or not key.strip():
-            raise InputError(f"{option} needs a key and a value, KEY=VALUE, but it is {text!r}.")
-        found.setdefault(key.strip(), []).append(value)
-    return {key: values[0] if len(values) == 1 else values for key, values in found.items()}
-
-
-def with_read(data: DataSettings, texts: Sequence[str] | None) -> DataSettings:
-    """The data's settings with those of ``--read``."""
-    given = key_values(texts, "--read")
-    for key in given:
-        one_of(key, READ_KEYS, "--read")
-    if isinstance(given.get("na_values"), str):
-        given["na_values"] = [given["na_values"]]
-    return validated(DataSettings, **data.model_dump(exclude_unset=True), **given)
-
-
 def numbers(text: str, option: str, *, whole: bool = False) -> tuple[float, ...]:
     """Numbers with commas between."""
     try:

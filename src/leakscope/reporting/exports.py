@@ -42,16 +42,12 @@ def _rows_of_data(audit: Audit) -> NDArray[np.intp]:
     ids = audit.record_ids
     if set(ids) == set(range(len(ids))):
         return np.array(ids, dtype=np.intp)
-    if audit.examined is not None:
+    if audit.directory is None:
         return np.arange(len(ids))
-    place = audit.directory
-    held = {} if place is None else read_arrays(place / "arrays.npz", ("order",))
-    if "order" not in held:
-        raise InputError(
-            "a SACRO-ML report lists records in the order of the data, which this file does not "
-            "hold; give the run directory."
-        )
     # A table that was read is in the order of its ranks.
+    held = read_arrays(audit.directory / "arrays.npz", ("order",))
+    if "order" not in held:
+        raise InputError("the run does not hold the order of its data; audit again.")
     return np.asarray(held["order"], dtype=np.intp)
 
 

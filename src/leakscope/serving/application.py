@@ -33,14 +33,7 @@ REQUEST_BYTES = 1_000_000
 def application(access: Access, folder: Path, forms: Mapping[str, Form]) -> Guard:
     """The web application, behind its guard; any ASGI server can run it.
 
-    Parameters
-    ----------
-    access
-        Who may ask.
-    folder
-        What the commands are about, and where they run.
-    forms
-        The verbs that may be run.
+    It runs the verbs that have ``forms``, in ``folder``, for whom ``access`` lets in.
     """
     page = _Page(folder.resolve(), forms)
     routes = [

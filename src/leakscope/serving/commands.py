@@ -28,7 +28,7 @@ Command = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Field:
-    """An argument or an option of a verb.
+    """An argument or an option of a verb, as its help page has it.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Field:
         The parameter, which is the key in a filled form, and what stands over the field.
     switches
         An option's words: where the field is a flag, for yes and for no.  An argument has none.
-    metavar, text, section
+    metavar, text
         From the help page.
     flag, multiple, required
         Whether it is on or off, takes several values, may not be left out.
@@ -51,7 +51,6 @@ class Field:
     switches: tuple[str, ...]
     metavar: str
     text: str
-    section: str
     flag: bool
     multiple: bool
     required: bool
@@ -69,17 +68,7 @@ class Form:
 
 
 def forms(commands: Mapping[str, Any]) -> dict[str, Form]:
-    """The forms of the verbs of the page, from the parsers of all verbs.
-
-    Examples
-    --------
-    >>> import typer
-    >>> from leakscope.cli import app
-    >>> from leakscope.serving.commands import forms
-    >>> verify = forms(typer.main.get_command(app).commands)["verify"]
-    >>> next(field.default for field in verify.fields if field.name == "records")
-    '10'
-    """
+    """The forms of the verbs of the page, from the parsers of all verbs."""
     return {verb: _form(verb, commands[verb]) for verb in VERBS if verb in commands}
 
 
@@ -88,61 +77,35 @@ def _form(verb: str, command: Any) -> Form:
     choices = {
         option.name: option.choices for options in declared for option in options.described()
     }
-    headings: Mapping[str, tuple[str, ...]] = getattr(command, "headings", {"": ()})
-    named = [name for names in headings.values() for name in names]
-    sections = {name: title for title, names in headings.items() for name in names}
-    first = next(iter(headings))
-    fields = [
-        _field(parameter, sections.get(parameter.name, first), choices.get(parameter.name, {}))
-        for parameter in command.params
-    ]
-    # Arguments come first, and what no heading names at the end of the first section.
-    order = {name: place for place, name in enumerate(named)}
-    end = len(headings[first]) - 0.5
-    fields.sort(key=lambda field: order.get(field.name, end) if field.switches else -1)
+    fields = [_field(parameter, choices.get(parameter.name, {})) for parameter in command.params]
+    fields.sort(key=lambda field: bool(field.switches))
     return Form(verb, command.short_help or "", tuple(fields))
 
 
-def _field(parameter: Any, section: str, choices: dict[str, str]) -> Field:
+def _field(parameter: Any, choices: dict[str, str]) -> Field:
     argument = parameter.param_type_name == "argument"
     switches = () if argument else (parameter.opts[0], *parameter.secondary_opts[:1])
     metavar = str(parameter.metavar or "").strip("[]. ")
     default = parameter.default if isinstance(parameter.default, (str, int, float)) else None
-    either = bool(getattr(parameter, "is_flag", False))
     return Field(
         name=parameter.name,
         label=metavar if argument else parameter.opts[0],
         switches=switches,
         metavar=metavar,
         text=parameter.help or "",
-        section=section,
-        flag=either and default is not None,
+        flag=bool(getattr(parameter, "is_flag", False)),
         multiple=parameter.nargs == -1 or bool(getattr(parameter, "multiple", False)),
         required=bool(parameter.required),
         default="" if default is None or default is False else str(default),
-        # On, off, or decided by the verb: the switches themselves are to choose from.
-        choices=dict.fromkeys(switches, "") if either and default is None else choices,
+        choices=choices,
     )
 
 
 def composed(form: Form, values: Mapping[str, Any], folder: Path) -> tuple[Command, ...]:
     """The command of a filled form and, after an audit or a verification, that of its report.
 
-    Parameters
-    ----------
-    form
-        Of the verb.
-    values
-        A text, a list of texts or a truth for each field that is filled in, by its name; an output
-        that is left out gets a place of its own.
-    folder
-        Where it is run; no value may lead out of it.
-
-    Raises
-    ------
-    InputError
-        Where a field is unknown, a value leads out of the folder, something required is missing, or
-        nobody has said whose rows a table's are.
+    ``values`` has a text, a list of texts or a truth for each field that is filled in, by its name;
+    no value may lead out of ``folder``, and an output that is left out gets a place of its own.
     """
     unknown = set(values) - {field.name for field in form.fields}
     if unknown:
@@ -188,7 +151,7 @@ def _texts(field: Field, value: Any, folder: Path) -> list[str]:
 def _words(field: Field, texts: list[str]) -> Iterator[str]:
     """An option's words on the command line; none of an argument."""
     for text in texts if field.switches else ():
-        if field.flag or text in field.choices.keys() & field.switches:
+        if field.flag:
             yield text
         elif text.startswith("-"):
             yield f"{field.switches[0]}={text}"

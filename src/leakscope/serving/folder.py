@@ -26,17 +26,7 @@ READ_WHOLE_BYTES = 2**28
 
 
 def inside(folder: Path, text: str) -> Path:
-    """The path that a text is in the folder; refused where it leads out, by a link too.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from leakscope.serving.folder import inside
-    >>> inside(Path("/data"), "../etc/passwd")
-    Traceback (most recent call last):
-    ...
-    leakscope.errors.InputError: '../etc/passwd' leads out of the folder of leakscope serve.
-    """
+    """The path that a text is in the folder; refused where it leads out, by a link too."""
     try:
         path = (folder / text).resolve()
     except (OSError, ValueError, RuntimeError):
@@ -113,13 +103,10 @@ def columns(folder: Path, values: dict[str, Any]) -> dict[str, list[str]]:
         return {"columns": list(pyarrow.parquet.read_schema(path).names), "persons": []}
     from leakscope.data.person_columns import person_columns
     from leakscope.data.tables import Layout, read_table
+    from leakscope.settings.data import DATA_DEFAULTS, with_read
 
-    layout = Layout(
-        header=values.get("header") is not False,
-        na_values=tuple(map(str, values.get("na_values") or ())),
-        decimal="," if values.get("decimal") == "," else ".",
-    )
-    table = read_table(path, layout)
+    data = with_read(DATA_DEFAULTS, [text for text in values.get("read") or () if "=" in text])
+    table = read_table(path, Layout(data.header, data.na_values, data.decimal))
     names = [str(name) for name in table.columns]
     return {"columns": names, "persons": list(person_columns(table, names, names))}
 

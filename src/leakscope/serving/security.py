@@ -60,13 +60,6 @@ class Access:
         What the printed address carries, and what the cookie does.
     cookie
         The cookie's name, drawn too: cookies do not tell one port from another.
-
-    Examples
-    --------
-    >>> from leakscope.serving.security import Access
-    >>> access = Access(port=8000)
-    >>> access.is_host("127.0.0.1:8000"), access.is_host("evil.example:8000")
-    (True, False)
     """
 
     port: int

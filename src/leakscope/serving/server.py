@@ -20,19 +20,8 @@ CONNECTIONS = 64
 def listen(commands: Mapping[str, Any], *, port: int, say: Callable[[str], None]) -> None:
     """Serve the page of this folder to this machine until interrupted.
 
-    Parameters
-    ----------
-    commands
-        The parsers of the verbs that may be run.
-    port
-        Where to listen; 0 for a free one.
-    say
-        Takes the lines for the terminal.
-
-    Raises
-    ------
-    InputError
-        Where the port cannot be used, or the extra ``web`` is not installed.
+    ``commands`` are the parsers of the verbs, ``port`` 0 is a free one, and ``say`` takes the lines
+    for the terminal.
     """
     if not 0 <= port <= 65_535:
         raise InputError(f"--port must be from 0 to 65535, but it is {port}.")

@@ -16,14 +16,7 @@ TARGET_FPR, TARGET_DELTA = 1e-3, 1e-5
 
 
 class AdviseSettings(BaseModel):
-    """How the options are searched and priced.
-
-    Examples
-    --------
-    >>> from leakscope.settings.advise import AdviseSettings
-    >>> AdviseSettings().most_dropped
-    0.5
-    """
+    """How the options are searched and priced."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

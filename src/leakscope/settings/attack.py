@@ -14,14 +14,7 @@ MarginKnowledge = Literal["margin", "leaked", "bounded"]
 
 
 class ReconstructSettings(BaseModel):
-    """How training records are reconstructed from a network.
-
-    Examples
-    --------
-    >>> from leakscope.settings.attack import ReconstructSettings
-    >>> ReconstructSettings().form
-    'pieces'
-    """
+    """How training records are reconstructed from a network."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -40,14 +33,7 @@ class ReconstructSettings(BaseModel):
 
 
 class FitReconstructSettings(BaseModel):
-    """What the attacker of a fitted model's missing record knows.
-
-    Examples
-    --------
-    >>> from leakscope.settings.attack import FitReconstructSettings
-    >>> FitReconstructSettings().missing
-    1
-    """
+    """What the attacker of a fitted model's missing record knows."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -69,14 +55,7 @@ class FitReconstructSettings(BaseModel):
 
 
 class MembershipSettings(BaseModel):
-    """What the attacker of a network's members knows.
-
-    Examples
-    --------
-    >>> from leakscope.settings.attack import MembershipSettings
-    >>> MembershipSettings().tolerance
-    0.5
-    """
+    """What the attacker of a network's members knows."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -101,14 +80,7 @@ class MembershipSettings(BaseModel):
 
 
 class PoolAttackSettings(BaseModel):
-    """What the attacker of a fitted model's members knows of it and of its records.
-
-    Examples
-    --------
-    >>> from leakscope.settings.attack import PoolAttackSettings
-    >>> PoolAttackSettings().prior
-    0.5
-    """
+    """What the attacker of a fitted model's members knows of it and of its records."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -154,14 +126,7 @@ def _rising(box: tuple[float, float]) -> tuple[float, float]:
 
 
 class QuerySettings(BaseModel):
-    """The settings of a query search; the kernel's own are an audit's.
-
-    Examples
-    --------
-    >>> from leakscope.settings import QuerySettings
-    >>> QuerySettings().starts
-    8
-    """
+    """The settings of a query search; the kernel's own are an audit's."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

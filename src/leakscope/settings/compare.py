@@ -8,14 +8,7 @@ from leakscope.settings.setting import setting
 
 
 class CompareSettings(BaseModel):
-    """When the second of two audits is called worse.
-
-    Examples
-    --------
-    >>> from leakscope.settings.compare import CompareSettings
-    >>> CompareSettings().tolerance
-    0.001
-    """
+    """When the second of two audits is called worse."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

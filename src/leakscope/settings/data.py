@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from leakscope.settings.setting import Count, Natural, setting
+from leakscope.errors import InputError
+from leakscope.settings.setting import Count, Natural, key_values, setting, validated
 
 Task = Literal["regression", "classification"]
 Missing = Literal["error", "drop", "impute"]
@@ -14,14 +16,7 @@ Decimal = Literal[".", ","]
 
 
 class DataSettings(BaseModel):
-    """How a dataset is read.
-
-    Examples
-    --------
-    >>> from leakscope.settings.data import DataSettings
-    >>> DataSettings(target="cost").missing
-    'error'
-    """
+    """How a dataset is read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -78,3 +73,14 @@ DATA_DEFAULTS = DataSettings()
 
 # Of a file's own form, which --read takes; the other settings are options of their own.
 READ_KEYS = ("missing", "header", "na_values", "decimal", "sample", "sample_seed")
+
+
+def with_read(data: DataSettings, texts: Sequence[str] | None) -> DataSettings:
+    """The data's settings with those of ``--read``."""
+    given = key_values(texts, "--read")
+    for key in given:
+        if key not in READ_KEYS:
+            raise InputError(f"--read takes {', '.join(READ_KEYS)}, but it is {key!r}.")
+    if isinstance(given.get("na_values"), str):
+        given["na_values"] = [given["na_values"]]
+    return validated(DataSettings, **data.model_dump(exclude_unset=True), **given)

@@ -8,14 +8,7 @@ from leakscope.settings.setting import Natural, Positive, Probability, setting
 
 
 class MeasureSettings(BaseModel):
-    """The settings of ``leakscope measure``.
-
-    Examples
-    --------
-    >>> from leakscope.settings.measure import MeasureSettings
-    >>> MeasureSettings(fpr=(0.01,)).delta
-    (1e-05,)
-    """
+    """The settings of ``leakscope measure``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -32,13 +25,7 @@ class MeasureSettings(BaseModel):
 
 
 class CanarySettings(BaseModel):
-    """What ``leakscope measure --canaries`` takes beside deltas, confidence and seed.
-
-    Examples
-    --------
-    >>> from leakscope.settings.measure import CanarySettings
-    >>> CanarySettings(guesses=(50, 0)).claimed_epsilon
-    """
+    """What ``leakscope measure --canaries`` takes beside deltas, confidence and seed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

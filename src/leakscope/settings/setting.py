@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -97,14 +97,6 @@ class Described:
         Where only these are allowed: each with what it stands for, or nothing.
     text
         What it means, and which kernels it belongs to.
-
-    Examples
-    --------
-    >>> from leakscope.settings import AuditSettings
-    >>> from leakscope.settings.setting import described
-    >>> depth = described(AuditSettings, "depth")
-    >>> depth.option, depth.text, depth.shown_default
-    ('--depth', 'Hidden layers (nngp only).', '3')
     """
 
     name: str
@@ -129,29 +121,12 @@ METAVARS: dict[type, str] = {int: "COUNT", float: "NUMBER", str: "NAME", tuple: 
 
 
 def default_of(model: type[BaseModel], name: str) -> Any:
-    """A setting's default, where a model cannot be built without what it requires.
-
-    Examples
-    --------
-    >>> from leakscope.settings.plan import LassoDesignSettings
-    >>> from leakscope.settings.setting import default_of
-    >>> default_of(LassoDesignSettings, "mechanism")
-    'objective'
-    """
+    """A setting's default, where a model cannot be built without what it requires."""
     return model.model_fields[name].default
 
 
 def described(model: type[BaseModel], name: str) -> Described:
-    """What a settings model says of one of its settings.
-
-    Examples
-    --------
-    >>> from leakscope.settings import AuditSettings
-    >>> from leakscope.settings.setting import described
-    >>> found = described(AuditSettings, "noise_variance")
-    >>> found.default, found.option
-    (0.01, '--noise-variance')
-    """
+    """What a settings model says of one of its settings."""
     field = model.model_fields[name]
     extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
     kind, entry, items = _kind(field.annotation)
@@ -195,14 +170,7 @@ def _shown(name: str, default: Any, unset: Any) -> str | None:
 
 
 def in_text(value: Any) -> str:
-    """A value as it is written on the command line: 1 for 1.0, commas between several.
-
-    Examples
-    --------
-    >>> from leakscope.settings.setting import in_text
-    >>> in_text((0.1, 1e-5)), in_text(1.0)
-    ('0.1,1e-05', '1')
-    """
+    """A value as it is written on the command line: 1 for 1.0, commas between several."""
     if isinstance(value, tuple):
         return ",".join(in_text(entry) for entry in value)
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -277,19 +245,7 @@ def _unknown(name: str, model: type[BaseModel]) -> InputError:
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first thing pydantic found wrong, as a clause without a full stop.
-
-    Examples
-    --------
-    >>> from pydantic import ValidationError
-    >>> from leakscope.settings import AuditSettings
-    >>> from leakscope.settings.setting import first_problem
-    >>> try:
-    ...     AuditSettings(inducing=1)
-    ... except ValidationError as error:
-    ...     first_problem(error)
-    'inducing: input should be greater than or equal to 2, but it is 1'
-    """
+    """The first thing pydantic found wrong, as a clause without a full stop."""
     problem = error.errors()[0]
     path = list(problem["loc"])
     last = path.pop() if path and isinstance(path[-1], int) else None
@@ -302,3 +258,14 @@ def first_problem(error: ValidationError) -> str:
         return f"{where}: {message}"
     text = repr(value)
     return f"{where}: {message}, but it is {text if len(text) <= 80 else text[:80] + '…'}"
+
+
+def key_values(texts: Sequence[str] | None, option: str) -> dict[str, Any]:
+    """``C=0.1`` and the like by key; what is given again has all its texts."""
+    found: dict[str, list[str]] = {}
+    for text in texts or ():
+        key, sign, value = text.partition("=")
+        if not sign or not key.strip():
+            raise InputError(f"{option} needs a key and a value, KEY=VALUE, but it is {text!r}.")
+        found.setdefault(key.strip(), []).append(value)
+    return {key: values[0] if len(values) == 1 else values for key, values in found.items()}

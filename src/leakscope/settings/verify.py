@@ -13,14 +13,7 @@ Width = Annotated[int, Field(ge=1, le=100_000)]
 
 
 class VerifySettings(BaseModel):
-    """How a result is checked.
-
-    Examples
-    --------
-    >>> from leakscope.settings.verify import VerifySettings
-    >>> VerifySettings().records
-    10
-    """
+    """How a result is checked."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -41,14 +34,7 @@ class VerifySettings(BaseModel):
 
 
 class RetrainingSettings(BaseModel):
-    """What is trained again, with and without a record.
-
-    Examples
-    --------
-    >>> from leakscope.settings.verify import RetrainingSettings
-    >>> RetrainingSettings(widths=(256, 256)).epochs
-    100
-    """
+    """What is trained again, with and without a record."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -77,18 +77,13 @@ function shown(field) {
 }
 
 function draw() {
-  const open = new Set([...document.querySelectorAll("details[open] summary")].map(node => node.textContent));
-  const titles = new Set(form.fields.map(field => field.section)), parts = [];
-  for (const title of titles) {
-    const grid = make("div", { className: "fields" }, ...form.fields.filter(field => field.section === title).map(shown));
-    parts.push(parts.length ? make("details", { open: open.has(title) }, make("summary", { textContent: title }), grid) : grid);
-  }
+  const parts = [make("div", { className: "fields" }, ...form.fields.map(shown))];
   parts.push(make("datalist", { id: "files" }, ...folder.files.map(value => make("option", { value }))));
   $("form").replaceChildren(...parts);
 }
 
 async function changed(field) {
-  if (["file", "header", "na_values", "decimal"].includes(field.name) && form.fields.some(other => other.name === GROUP)) {
+  if (["file", "read"].includes(field.name) && form.fields.some(other => other.name === GROUP)) {
     if (field.name === "file") delete filled[GROUP];
     await look();
   } else if (field.name === GROUP) $("f-" + GROUP).parentNode.classList.remove("asked");
