@@ -20,10 +20,10 @@ PAGES_WITH_EXAMPLES = [p for p in PAGES if any(b.language == "console" for b in 
 
 OPENING = """# Commands
 
-This page is made from the help pages (`tests/house/test_commands.py`); the page of each verb has
-its examples. Exit status: 0 done; 2 the input cannot be used, with one sentence on stderr and nothing
-written; 3 a limit is exceeded, a number differs or the second run is worse, for certain; 4 that
-cannot be told; 130 interrupted; 1 anything unforeseen, with its traceback.
+This page is made from the help pages (`tests/house/test_commands.py`); examples stand on the page
+of each verb. Exit status: 0 done; 2 the input cannot be used, with one sentence on stderr and
+nothing written; 3 a limit is exceeded, a number differs or the second run is worse, for certain;
+4 that cannot be told; 130 interrupted; 1 anything unforeseen, with its traceback.
 
 In Python a verb is a function of the same name, and an option `--some-name` is the parameter
 `some_name`; `--group` is `groups`, and `--id` is `record_ids`.
