@@ -38,6 +38,7 @@ from leakscope.fitted.people import summed_by
 from leakscope.fitted.shadow import ShadowCheck, ShadowScores
 from leakscope.subjects.training.half_models import half
 from leakscope.subjects.training.own_training import training_of
+from leakscope.trust import LEAST_EFFECTIVE
 
 FITS, TRAININGS = 1000, 300
 FEW = (4, 16)
@@ -81,9 +82,9 @@ def of_fit(name: str, estimator: Any, data: tuple[Any, Any, Any]) -> tuple[str, 
     told = (
         f"| {name} | {alone.mean():.3f} | {largest.mean():.3f} | {own.mean():.3f} | "
         f"{laws.people.joint.mean():.3f} | {(laws.people.joint - own).max():.3f} | "
-        f"{100 * laws.trusted.mean():.0f}% |"
+        f"{100 * np.mean(laws.shares.effective >= LEAST_EFFECTIVE):.0f}% |"
     )
-    more = f"{100 * laws.trusted.mean():.0f}% | "
+    more = f"{100 * np.mean(laws.shares.effective >= LEAST_EFFECTIVE):.0f}% | "
     return line(name, laws.records, seconds, found, more), told
 
 

@@ -48,10 +48,11 @@ Status = Literal["confirmed", "range", "unknown"]
 # alone 1,180 numbers of Gaussian processes are confirmed and none is off; of 900 made near rounding
 # 299 are, none off (benchmarks/trust_audit.py).
 ROUNDINGS = 1e4
-# Condition 2.  The sum over six equal others that are in or out has the tails of a normal to within
-# the factor at 1% that is promised.  What is promised is 0.1 in the advantage and a factor of 2 in
-# the TPR; knowing the heavy others may take half of either.
-LEAST_EFFECTIVE = 6.0
+# Condition 2.  With six effective others two records of separable data were off, with seven none of
+# 5,068 of 45 settings, and with eight 150 fewer were confirmed (docs/benchmarks/trust.md).  What is
+# promised is 0.1 in the advantage and a factor of 2 in the TPR; knowing the heavy others may take
+# half of either.
+LEAST_EFFECTIVE = 7.0
 MOST_GAINED, MOST_GAINED_RATE = 0.05, 1.5
 # Condition 3.  Half of what is promised again, beside so many standard errors of the count; right
 # laws pass 98 times in 100.
@@ -65,10 +66,8 @@ MOST_CONTRADICTED = 4.5
 # nine times in ten with 2,800/m refits (the variance of its mean gap is (0.9/m + 0.003)/K).
 LEAST_IN_STRATUM, STRATA = 20, 25
 LEAST_REFITS, REFIT_UNITS, MORE_REFITS = 16, 2800, 10
-# Draws for a threshold of laws that are not normal, and numbers held at once.
+# Draws that stand for laws that are not normal, and numbers held at once.
 DRAWS, AT_ONCE = 4000, 4_000_000
-# A test of two normals is bisected in so many steps, to the last digits that count.
-BISECTIONS = 50
 
 
 def stratum_size(units: int) -> int:
@@ -162,7 +161,8 @@ class Stratum:
     predicted, counted, error
         Their mean advantage by the laws, counted on the refits, and the count's standard error.
     predicted_tpr, counted_tpr, tpr_error
-        The same of the TPR where the laws put the FPR at 1%.
+        The same of the TPR where the laws put the FPR at 1%; where they put it too low, at the
+        stratum's own threshold for 1%.
     counted_fpr, fpr_error
         The FPR there.
     """
@@ -180,11 +180,13 @@ class Stratum:
     @property
     def holds(self) -> bool:
         """Whether the law's test is worth what the law says."""
-        gap = abs(self.counted - self.predicted)
-        return (
-            gap <= MOST_APART + ERRORS_APART * self.error
-            and _rates_agree(self.predicted_tpr, self.counted_tpr, self.tpr_error)
-            and _rates_agree(RATE_AT, self.counted_fpr, self.fpr_error)
+        margin = RATE_ERRORS_APART * self.tpr_error
+        low, high = self.predicted_tpr / MOST_RATE_APART, self.predicted_tpr * MOST_RATE_APART
+        false = MOST_RATE_APART * RATE_AT + RATE_ERRORS_APART * self.fpr_error
+        return bool(
+            abs(self.counted - self.predicted) <= MOST_APART + ERRORS_APART * self.error
+            and low - margin <= self.counted_tpr <= high + margin
+            and self.counted_fpr <= false
         )
 
     @property
@@ -194,12 +196,6 @@ class Stratum:
             f"{self.units} with a like advantage: said {self.predicted:.3f}, counted "
             f"{self.counted:.3f} ± {self.error:.3f}"
         )
-
-
-def _rates_agree(predicted: float, counted: float, error: float) -> bool:
-    margin = RATE_ERRORS_APART * error
-    low, high = predicted / MOST_RATE_APART - margin, MOST_RATE_APART * predicted + margin
-    return low <= counted <= high
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,6 +233,13 @@ class Check:
         holds = np.array([stratum.holds for stratum in self.strata], dtype=np.bool_)
         found = self.resolved & self.hardly_led & self.agrees & holds[self.stratum]
         return np.asarray(found & self.law_holds)
+
+    def holds_at(self, advantage: FloatArray) -> Mask:
+        """(M,) whether condition 3 holds for units of the same law with these advantages (M,)."""
+        said = np.array([stratum.predicted for stratum in self.strata])
+        holds = np.array([stratum.holds for stratum in self.strata], dtype=np.bool_)
+        nearest = np.searchsorted(0.5 * (said[1:] + said[:-1]), advantage)
+        return np.asarray(holds[nearest] & self.law_holds)
 
     @property
     def status(self) -> npt.NDArray[np.str_]:
@@ -312,7 +315,7 @@ def check_laws(
     """
     units = inside.shape[1]
     said = [np.asarray(advantage(pair)), np.asarray(tpr_at_fpr(pair, RATE_AT))]
-    yes, surely_yes = best_tests(pair, scores)
+    yes, chance = best_tests(pair, scores)
     seen = (inside.sum(axis=0) >= 2) & ((~inside).sum(axis=0) >= 2) & np.isfinite(said[0])
     order = np.argsort(np.where(seen, said[0], np.inf), kind="stable")
     parts = np.array_split(order, max(1, units // stratum_size(units)))
@@ -321,26 +324,30 @@ def check_laws(
     for number, part in enumerate(parts):
         stratum[part] = number
         kept = part[seen[part]]
-        answers = yes[:, kept], surely_yes[:, kept]
+        answers = yes[:, kept], chance[:, kept]
         strata.append(_stratum([array[kept] for array in said], *answers, inside[:, kept]))
-    if isinstance(pair.member, Normal) and isinstance(pair.nonmember, Normal):
-        sane = resolved(pair.nonmember.mean, pair.nonmember.sigma)
-        agrees = not_contradicted(pair, scores, inside)
-    else:
-        sane, agrees = np.isfinite(said[0]), np.ones(units, dtype=np.bool_)
-    led = hardly_led(pair, effective, heavy)
+    other, sane = pair.nonmember, np.isfinite(said[0])
+    if isinstance(other, Normal):
+        sane &= resolved(other.mean, other.sigma)
+    led, agrees = hardly_led(pair, effective, heavy), not_contradicted(pair, scores, inside)
     return Check(len(scores), tuple(strata), stratum, sane, led, agrees)
 
 
 def _stratum(
-    said: Sequence[FloatArray], yes: FloatArray, surely_yes: FloatArray, inside: Mask
+    said: Sequence[FloatArray], yes: FloatArray, chance: FloatArray, inside: Mask
 ) -> Stratum:
-    """Said advantages and TPRs (m,), answers of the two tests (K, m), and who was in."""
+    """Said advantages and TPRs (m,), answers and p-values of the test (K, m), and who was in."""
     if not len(said[0]):
         return Stratum(0, *(np.nan for _ in range(8)))
+    outside = np.sort(chance[~inside])
+    own = outside[max(round(RATE_AT * len(outside)) - 1, 0)]
+    surely = (chance <= max(own, RATE_AT)).astype(np.float64)
     counted, error = _with_error(yes, inside)
-    rate, rate_error = _with_error(surely_yes, inside, nonmembers=0.0)
-    false, false_error = _with_error(surely_yes, ~inside, nonmembers=0.0)
+    rate, rate_error = _with_error(surely, inside, nonmembers=0.0)
+    false, false_error = _with_error(surely, ~inside, nonmembers=0.0)
+    if own > RATE_AT:
+        # The threshold is counted too: no curve rises faster than in proportion there.
+        rate_error = float(np.hypot(rate_error, rate * false_error / max(false, 1e-12)))
     predicted = float(said[0].mean()), float(said[1].mean())
     return Stratum(
         len(said[0]), predicted[0], counted, error, predicted[1], rate, rate_error, false,
@@ -366,8 +373,8 @@ def _with_error(yes: FloatArray, inside: Mask, nonmembers: float = 1.0) -> tuple
 def not_contradicted(pair: LawPair, scores: FloatArray, inside: Mask) -> Mask:
     """Condition 4, (U,): the shift over the refits is within 4.5 of its standard errors."""
     member, other = pair.member, pair.nonmember
-    assert isinstance(member, Normal)
-    assert isinstance(other, Normal)
+    if not (isinstance(member, Normal) and isinstance(other, Normal)):
+        return np.ones(inside.shape[1], dtype=np.bool_)
     count_in = np.maximum(inside.sum(axis=0), 1)
     count_out = np.maximum((~inside).sum(axis=0), 1)
     shift = (scores * inside).sum(axis=0) / count_in - (scores * ~inside).sum(axis=0) / count_out
@@ -376,28 +383,32 @@ def not_contradicted(pair: LawPair, scores: FloatArray, inside: Mask) -> Mask:
 
 
 def best_tests(pair: LawPair, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """How far the best tests say yes to scores (K, U), from 0 to 1.
+    """What the best tests say of scores (K, U) or (K, U, d).
 
-    The first is the one with the largest TPR - FPR, the second the one whose FPR is 1%.
+    The first is 1 where the test with the largest TPR - FPR says yes, else 0; the second how likely
+    a nonmember's likelihood ratio is at least as large, by the laws.
     """
     member, other = pair.member, pair.nonmember
     if isinstance(member, Normal) and isinstance(other, Normal):
-        ratio = _normal_ratio(pair, (scores - other.mean) / other.sigma)
-        return (ratio > 0.0).astype(np.float64), (ratio > _normal_threshold(pair)).astype(float)
-    units = pair.batch_shape[0]
-    first, second = np.empty(scores.shape[:2]), np.empty(scores.shape[:2])
+        curved, slope, constant = _standard(member, other)
+        u = (scores - other.mean) / other.sigma
+        ratio = (curved * u + slope) * u + constant
+        return (ratio > 0.0).astype(np.float64), _chance_above(curved, slope, constant - ratio)
+    yes, chance = np.empty(scores.shape[:2]), np.empty(scores.shape[:2])
     step = max(1, AT_ONCE // (DRAWS * int(np.prod(member.event_shape, dtype=int))))
-    for start in range(0, units, step):
-        part = slice(start, min(start + step, units))
+    generator = Key(20270).generator()
+    for start in range(0, scores.shape[1], step):
+        part = slice(start, start + step)
         some = LawPair(member.take(part), other.take(part))
         drawn = np.moveaxis(some.nonmember.sample(Key(20270).child(start), DRAWS), 1, 0)
-        ratio, usual = _log_ratio(some, scores[:, part]), _log_ratio(some, drawn)
-        first[:, part] = ratio > 0.0
-        # Answers at the threshold itself say yes as often as makes the FPR 1%.
-        place = np.sort(usual, axis=0)[-round(RATE_AT * DRAWS)]
-        above, at = np.mean(usual > place, axis=0), np.mean(usual == place, axis=0)
-        second[:, part] = np.where(ratio == place, (RATE_AT - above) / at, ratio > place)
-    return first, second
+        ratio, usual = _log_ratio(some, scores[:, part]), np.sort(_log_ratio(some, drawn), axis=0)
+        yes[:, part] = ratio > 0.0
+        for unit, (asked, draws) in enumerate(zip(ratio.T, usual.T, strict=True)):
+            # Equal ones are ranked by lot.
+            low, high = (np.searchsorted(draws, asked, side=side) for side in ("left", "right"))
+            rank = low + generator.random(len(asked)) * (high - low)
+            chance[:, start + unit] = 1.0 - rank / DRAWS
+    return yes, chance
 
 
 def _log_ratio(pair: LawPair, x: FloatArray) -> FloatArray:
@@ -407,42 +418,15 @@ def _log_ratio(pair: LawPair, x: FloatArray) -> FloatArray:
     return np.asarray(np.nan_to_num(ratio, nan=0.0, posinf=np.inf, neginf=-np.inf))
 
 
-def _standard(pair: LawPair) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _standard(member: Normal, other: Normal) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Coefficients of the log ratio of two normals, in nonmember sds from the nonmember mean."""
-    member, other = pair.member, pair.nonmember
-    assert isinstance(member, Normal)
-    assert isinstance(other, Normal)
     shift, ratio = (member.mean - other.mean) / other.sigma, member.sigma / other.sigma
     square = ratio**2
     return 0.5 * (1.0 - 1.0 / square), shift / square, -0.5 * shift**2 / square - np.log(ratio)
 
 
-def _normal_ratio(pair: LawPair, u: FloatArray) -> FloatArray:
-    """The log likelihood ratio at nonmember sds from the nonmember mean."""
-    curved, slope, constant = _standard(pair)
-    return np.asarray((curved * u + slope) * u + constant)
-
-
-def _normal_threshold(pair: LawPair) -> FloatArray:
-    """(U,) which log ratio one nonmember in a hundred exceeds.
-
-    Of all nonmembers 99.7% are within three standard deviations, which brackets it.
-    """
-    curved, slope, constant = _standard(pair)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        top = np.where(curved < 0.0, np.clip(-0.5 * slope / curved, -3.0, 3.0), 3.0)
-    ends = np.stack([_normal_ratio(pair, np.full_like(slope, x)) for x in (-3.0, 3.0)])
-    low = np.minimum(ends.min(axis=0), constant)
-    high = np.maximum(ends.max(axis=0), _normal_ratio(pair, top))
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        too_low = _chance_above(curved, slope, constant - middle) > RATE_AT
-        low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
-    return np.asarray(0.5 * (low + high))
-
-
 def _chance_above(curved: FloatArray, slope: FloatArray, constant: FloatArray) -> FloatArray:
-    """How likely a u + b u^2 + c is above zero for a standard normal u, with b the curvature."""
+    """How likely curved u^2 + slope u + constant is above zero for a standard normal u."""
     with np.errstate(divide="ignore", invalid="ignore"):
         root = np.sqrt(np.maximum(slope**2 - 4.0 * curved * constant, 0.0))
         far = -0.5 * (slope + np.copysign(root, slope))

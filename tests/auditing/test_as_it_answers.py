@@ -169,11 +169,6 @@ class Halved(GridSearchCV):
         return 0.5 * super().decision_function(X)
 
 
-class Strict(LogisticRegression):
-    def predict(self, X: Any) -> Any:
-        return (self.predict_proba(X)[:, 1] > 0.8).astype(int)
-
-
 OTHERWISE: list[tuple[Any, Any]] = [
     (LookedUp(), SIGNAL),
     (UnsureOfStrangers(), LABELS),
@@ -181,7 +176,6 @@ OTHERWISE: list[tuple[Any, Any]] = [
     (Inside(), SIGNAL),
     (Floored([("parts", PCA(3)), ("last", Ridge())]), SIGNAL),
     (Halved(LogisticRegression(), {"C": [0.1, 1.0]}, cv=3), LABELS),
-    (make_pipeline(StandardScaler(), Strict()), LABELS),
 ]
 
 
@@ -194,8 +188,6 @@ def test_answers_that_are_not_those_of_the_coefficients_go_to_halves(
 ) -> None:
     audit = leakscope.audit(X, y, model=model.fit(X, y) if fitted else model, models=4)
     assert audit.subject == "training"
-    name = type(getattr(model, "steps", [("", model)])[-1][1]).__name__
-    assert name in audit.warnings[0] or type(model).__name__ in audit.warnings[0]
 
 
 def test_a_model_that_looks_its_rows_up_is_counted_as_it_answers() -> None:

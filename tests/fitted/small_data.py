@@ -46,3 +46,17 @@ def refit_without(estimator: Any, X: Any, y: Any, record: int, **extra: Any) -> 
     rest = np.arange(len(y)) != record
     weights = {name: value[rest] for name, value in extra.items()}
     return clone(estimator).fit(X[rest], y[rest], **weights)
+
+
+def checked_laws(model, X, y, **asked):
+    """The laws of a fitted estimator, counted against refits of it."""
+    from leakscope import fitted
+    from leakscope.fitted.refits import WholeFit
+
+    described = fitted.from_sklearn(model, X, y)
+    laws = fitted.laws_of(model, X, y, **asked)
+    if asked.get("groups") is not None:
+        from leakscope.single_fit.problem import group_codes
+
+        described = described.in_groups(group_codes(asked["groups"], len(y)))
+    return fitted.counted(laws, described, WholeFit.of(model, X, y))

@@ -66,7 +66,7 @@ SCALED_SGD = {"alpha": 0.01, "max_iter": 5000, "tol": None, "average": True, "ra
 def test_taken(estimator: Any, data: Any) -> None:
     X, y = data
     laws = fitted.laws_of(estimator.fit(X, y), X, y)
-    assert laws.diagnostics.converged
+    assert laws.converged
     assert laws.law_pair().batch_shape == (len(y),)
     assert np.all(np.isfinite(laws.shift))
 

@@ -105,10 +105,11 @@ def test_the_laws_are_those_of_refits(loss: str, fraction: float, grouped: bool)
     assert abs(slope - 1.0) < 0.06
 
 
-def test_ridge_has_the_closed_form_of_the_pool() -> None:
+def test_ridge_has_the_closed_form_of_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     """c = f/(1 + (1 - f) kappa) and v by the sum over the others, from the matrices themselves."""
+    monkeypatch.setattr(cavity, "TOLERANCE", 1e-11)
     problem, f = problem_of("square"), 0.3
-    found = solve_cavity(problem, f, tolerance=1e-11)
+    found = solve_cavity(problem, f)
     X, state = problem.X, found.states[0]
     assert X is not None
     c, kappa, v = (getattr(state, name)[:, 0, 0] for name in ("c", "kappa", "v"))
@@ -163,8 +164,7 @@ def test_blocks_are_the_whole(loss: str, question: Any) -> None:
     fraction = 0.5 if question == "pool" else 1.0
     shared = blocks.solve_by_passes(fit, fraction, passes, "cavity")
     heavy = blocks.heavy_records(shared.model, question, 50, passes, "loads")
-    looked = blocks.looked_into(shared.model, question, heavy, 400, passes, "look")
-    args = (shared, question, heavy, looked, 0.0)
+    args = (shared, question, heavy)
     parts = [
         blocks.laws_of_block(*args, problem.X[s : s + 60], problem.y[s : s + 60], s)  # type: ignore[index]
         for s in range(0, 400, 60)
@@ -174,9 +174,10 @@ def test_blocks_are_the_whole(loss: str, question: Any) -> None:
     assert np.abs(found - np.asarray(advantage(whole.pair()))).max() < 1e-4
 
 
-def test_shares_of_groups_are_those_of_the_formula() -> None:
+def test_shares_of_groups_are_those_of_the_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cavity, "TOLERANCE", 1e-9)
     problem, groups = problem_of("logistic"), groups_of(120)
-    found = solve_cavity(problem, 0.5, groups, tolerance=1e-9)
+    found = solve_cavity(problem, 0.5, groups)
     X = problem.X
     assert X is not None
     score = Score.of(120)
@@ -194,10 +195,29 @@ def test_shares_of_groups_are_those_of_the_formula() -> None:
             met = reply[0] @ G[np.ix_(rows, cells)]
             parts[other.units[place]] = met @ t[place] @ met
     parts[unit] = 0.0
-    moves = carriers.moves(np.array([unit]))[0]
-    np.testing.assert_allclose(moves**2, parts, rtol=1e-4, atol=1e-7 * parts.max())
+    near = carriers.neighbours(np.array([unit]), 5)
+    np.testing.assert_allclose(near.shares[0], np.sort(parts)[:-6:-1] / parts.sum(), rtol=1e-3)
     v = gradients[1][0] @ found.states[1].v[0] @ gradients[1][0]
     np.testing.assert_allclose(parts.sum(), v, rtol=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "square"])
+def test_refits_by_passes_are_fits_of_the_parts(loss: str) -> None:
+    problem = problem_of(loss, records=400)
+    assert problem.penalty is not None
+    assert problem.coefficients is not None
+    fit = LinearFit(loss, problem.penalty, problem.coefficients)
+    passes: Pass = partial(over, problem, 60)
+    refits = blocks.refits_by_passes(fit, 0.5, 6, passes, "refits", each=3)
+    assert refits.number.tolist() == list(range(0, 400, 3))
+    inside = blocks.drawn_parts(np.arange(400), 6, 0.5)
+    assert abs(inside.mean() - 0.5) < 0.05
+    for scores, part, seen in zip(refits.scores, inside, refits.inside, strict=True):
+        np.testing.assert_array_equal(seen, part[::3])
+        weights = np.where(part, problem.sample_weights, 0.0)
+        theta = optimum(replace(problem, weights=weights))
+        assert problem.X is not None
+        np.testing.assert_allclose(scores, (problem.X @ theta)[::3], atol=0.02 * np.std(scores))
 
 
 def test_all_rows_of_a_group_have_a_joint_law() -> None:

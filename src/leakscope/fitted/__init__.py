@@ -6,7 +6,7 @@ From one fit where the loss is convex; from a few models for networks and trees.
 from __future__ import annotations
 
 from leakscope.fitted.few_models import FewModels, few_models
-from leakscope.fitted.fitted_laws import FittedLaws, laws_of
+from leakscope.fitted.fitted_laws import FittedLaws, counted, laws_of
 from leakscope.fitted.from_sklearn import from_sklearn
 from leakscope.fitted.shadow import check_against_shadows, shadow_models
 from leakscope.single_fit.leave_one_out import leave_one_out
@@ -19,6 +19,7 @@ __all__ = [
     "FittedLaws",
     "Loss",
     "check_against_shadows",
+    "counted",
     "few_models",
     "from_sklearn",
     "laws_of",

@@ -1,4 +1,4 @@
-"""Both laws of every record under the user's own model, from one fit."""
+"""Both laws of every record's score under the user's own model, from one fit."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ import numpy.typing as npt
 from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 from leakscope.fitted.from_sklearn import from_sklearn
 from leakscope.fitted.people import People, known_others_of_people, people_laws
 from leakscope.fitted.problem import Away, FittedModel
-from leakscope.fitted.refits import Moved
-from leakscope.laws.distributions import (
-    Discrete,
-    Normal,
-)
+from leakscope.fitted.refits import Observed, Refitting, refits_of
+from leakscope.laws.distributions import Discrete, Normal
 from leakscope.laws.pair import Assumption, LawPair, Provenance
 from leakscope.measures.pair_measures import advantage, tpr_at_fpr
 from leakscope.settings.audit import MODEL_DEFAULTS
@@ -27,99 +25,28 @@ from leakscope.single_fit.laws import ClassLaws, ScoreMoments, score_moments
 from leakscope.single_fit.leave_one_out import known_others
 from leakscope.single_fit.problem import ConvexProblem, Question, group_codes, require_fraction
 from leakscope.single_fit.shares import Shares
-
-Observed = Literal["log_odds", "scores", "prediction", "residual", "label", "probabilities"]
-
-# A record whose variance one other record carries beyond this share has a lumpy law.  It is trusted
-# up to the share at which a normal is still within 20%: where one record that is in or out carries
-# 40% of the variance, its advantage and its TPR at 1% FPR are, whatever the shift (docs/fitted.md).
-# Several count as one with the root of their squared shares: the kurtosis is the same.  What is not
-# heavy must smooth the lumps, or labels of two values leave a lattice.
-LUMPY_SHARE = 0.2
-TRUSTED_SHARE = 0.4
-MOST_HEAVY = 0.9
-# Far from halves a few that are in, or out, skew the score; at this skewness the TPR at 1% FPR is
-# off by a half (Cornish and Fisher).
-MOST_SKEWED = 0.25
-# Where training sets of another size spread a score by another factor, its law is a mixture of
-# these.
-MOST_BY_SIZE = 1.5
-# A spread below so many roundings of the predictions is not the score's own.
-ROUNDINGS = 1e4
-
-# A score that moves by more than this share of its deviation when all that ``fit`` learns is fitted
-# again, on other records, has another law than the one with what it learned held (docs/fitted.md).
-# Where the median is above the second, those that pass in so few refits do so by chance.
-MOST_MOVED, MOST_IN_THE_MEDIAN = 0.4, 0.5
-
-# A group's numbers are those of one sum of its answers; where the best test of all of them has an
-# advantage larger by more than this, or a TPR at 1% FPR larger by more than this factor, they are
-# not trusted.  Where the advantage hardly differs, nobody looks at the rate.  What the best test
-# gets by the laws is what attacks on all answers get (docs/benchmarks/trust.md).
-MOST_LOST, MOST_LOST_RATE = 0.1, 1.5
-HARDLY_LOST, RATE_AT = 0.01, 0.01
-
-# What a record is trusted by.
-LED = "no other records, one or a few, carry more than 40% of its variance"
-SUMMED = (
-    f"the best test on all its answers gains at most {MOST_LOST:g} more, and {MOST_LOST_RATE:g} "
-    "times the TPR at 1% FPR"
+from leakscope.trust import (
+    MOST_GAINED,
+    MOST_GAINED_RATE,
+    RATE_AT,
+    Check,
+    check_laws,
+    hardly_led,
+    refits_needed,
+    resolved,
 )
-HELD = f"refits of the whole move its score by at most {MOST_MOVED:g} of its standard deviation"
 
 # A head that was stopped early is another model than the optimum, whose shift is larger: on digits
 # by 1.3 to 2 times where its answers are 0.9 sd away, by a tenth at 0.2 sd (docs/howto/heads.md).
 # The distance may be at most this many sd, or this share of the record's own shift.
 NEAREST, OF_SHIFT = 0.2, 0.25
-SETTLED = (
-    f"the released answers lie within {NEAREST:g} standard deviations of the optimum's, or within "
-    "a quarter of the record's own shift"
-)
-
-# Refits that take longer than this are told of, in seconds of processor time.
-NOTICEABLE = 5.0
-
-# Beyond this gap between smoothed and plain sd laws were up to a fifth off, and are not trusted:
-# at a gap of 0.12 to 0.2 (separable data, C = 1,000) one record in ten was off by 0.1.
-GAP_TRUSTED = 0.1
+# What holds for fewer units than this share is no sentence for the whole; a gain below the second
+# changes no rate.
+HARDLY_ANY, HARDLY_GAINED = 0.05, 0.01
+# Of the parts of a check's refits.
+SEED = 20262
 
 NO_NOISE_ON_LABELS = "A label takes no normal noise; leave answer_noise at 0."
-
-# Beyond this share of records that one other record leads, the data as a whole is warned of.
-LED_WARNED = 0.01
-
-
-@dataclass(frozen=True)
-class Diagnostics:
-    """How well the laws are known.
-
-    Attributes
-    ----------
-    rounds, change, converged
-        Of the cavity: how many rounds, the last one's largest relative change, and whether it is
-        below the tolerance.
-    smoothing_gap
-        By how much the smoothed sd exceeds the plain one in the median; above 0.1 the laws lean
-        on an average over a curved loss and are warned of.
-    lumpy, led
-        The shares of the records looked at whose variance comes to more than 20%, and to more than
-        40%, from one other record or a few.  The latter are not trusted.
-    unsteady, unresolved
-        The shares of the records whose spread follows the size of the training set, and of those
-        whose spread is rounding.  Neither are trusted.
-    unseen
-        The share of the records whose check was too costly; they are not trusted either.
-    """
-
-    rounds: int
-    change: float
-    converged: bool
-    smoothing_gap: float
-    lumpy: float
-    led: float
-    unsteady: float = 0.0
-    unresolved: float = 0.0
-    unseen: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,17 +61,19 @@ class FittedLaws:
         What the training sets are.
     observes
         What the score is.
-    trusted, looked, check
-        Whether a record passed the check, whether anybody looked at it, and the check in words.
-    largest_share
-        The largest share of one other record in each record's variance; NaN where not looked at.
-    moved_by_refits
-        How far each record's score moves when everything that ``fit`` learns beside the optimum is
-        fitted again, in standard deviations; None where it learns nothing else.
-    warnings
-        Sentences for people, empty where there is nothing to say.
-    diagnostics
-        How well the laws are known.
+    shares
+        How unequally the others share in each score's variance.
+    rounds, converged
+        Of the cavity.
+    check
+        What refits of the recipe say of the laws; None where they were not counted.
+    doubt
+        Why they were not, where it was tried.
+    near
+        (U,) whether the released answers are near enough to the optimum's; None where they need not
+        be looked at.
+    several
+        Of records with several classes.
     yields
         x' H^{-1} x of models with and without each record; None for several classes.
     moved
@@ -152,6 +81,8 @@ class FittedLaws:
     people
         Where whole groups leave: who is whose, what each record's score counts for in its group's,
         and the laws of all rows.
+    unit
+        What leaves.
     """
 
     member_mean: FloatArray
@@ -161,23 +92,30 @@ class FittedLaws:
     question: Question
     fraction: float
     observes: Observed
-    trusted: npt.NDArray[np.bool_]
-    looked: npt.NDArray[np.bool_]
-    check: str
-    largest_share: FloatArray
-    moved_by_refits: FloatArray | None
-    warnings: tuple[str, ...]
-    diagnostics: Diagnostics
+    shares: Shares
+    rounds: int
+    converged: bool
     provenance: Provenance
+    check: Check | None = None
+    doubt: str = ""
+    near: npt.NDArray[np.bool_] | None = None
     several: ClassLaws | None = None
     yields: tuple[FloatArray, FloatArray] | None = None
     moved: FloatArray | None = None
     people: People | None = None
+    unit: Literal["record", "group"] = "record"
 
     @property
     def records(self) -> int:
         """How many records, or groups, there are."""
         return len(self.member_mean)
+
+    @property
+    def confirmed(self) -> npt.NDArray[np.bool_]:
+        """(U,) whether refits confirm each unit's numbers."""
+        if self.check is None:
+            return np.zeros(self.records, dtype=np.bool_)
+        return self.check.confirmed
 
     @property
     def shift(self) -> FloatArray:
@@ -194,6 +132,42 @@ class FittedLaws:
         good = self.nonmember_sd > 0.0
         return np.asarray(np.divide(self.shift, self.nonmember_sd, out=apart, where=good))
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences for people, empty where there is nothing to say."""
+        unit, found = self.unit, self.check
+        if self.question == "known_others":
+            return (
+                f"An attacker who knows all other {unit}s can fit the model both ways and tell "
+                "with certainty.",
+            )
+        if self.doubt:
+            return (f"No {unit}'s numbers are confirmed: {self.doubt}.",)
+        if found is None:
+            return ()
+        if self.near is not None and np.mean(~self.near) > HARDLY_ANY:
+            return (
+                "The released fit is not the optimum whose laws these are: for "
+                f"{np.count_nonzero(~self.near)} of {len(self.near)} {unit}s its answers are too "
+                "far away beside their own shift, and their numbers are not confirmed. Train "
+                "longer, check the weight decay, or give the training as a function "
+                "train(X, y, seed) to have a few models of it.",
+            )
+        if not found.law_holds:
+            failed = sum(not stratum.holds for stratum in found.strata)
+            return (
+                f"Refits contradict the laws of one fit in {failed} of {len(found.strata)} parts "
+                f"of the {unit}s, so no {unit}'s numbers are confirmed; models of halves "
+                "(leakscope audit --model) take the whole recipe.",
+            )
+        why = [found.reason(place) for place in np.flatnonzero(~found.confirmed).tolist()]
+        kinds = {text.partition(" (")[0].partition(" of ")[0] for text in why}
+        return tuple(
+            f"For {100 * share:.0f}% of the {unit}s {kind}: their numbers are not confirmed."
+            for kind in sorted(kinds)
+            if (share := sum(text.startswith(kind) for text in why) / self.records) > HARDLY_ANY
+        )
+
     def noised(self, sd: float) -> FittedLaws:
         """The laws of answers that carry fresh normal noise of this standard deviation."""
         if sd == 0.0:
@@ -204,20 +178,23 @@ class FittedLaws:
                 "log-odds or predictions."
             )
         if self.people is not None:
-            people = self.people.noised(sd)
-            mean_in, sd_in, mean_out, sd_out = people.moments()
-            return replace(
-                self,
-                member_mean=mean_in,
-                member_sd=sd_in,
-                nonmember_mean=mean_out,
-                nonmember_sd=sd_out,
-                people=people,
-            )
+            return self._of_people(self.people.noised(sd))
         return replace(
             self,
             member_sd=np.hypot(self.member_sd, sd),
             nonmember_sd=np.hypot(self.nonmember_sd, sd),
+        )
+
+    def _of_people(self, people: People) -> FittedLaws:
+        """The laws of groups whose rows have these laws and weights."""
+        mean_in, sd_in, mean_out, sd_out = people.moments()
+        return replace(
+            self,
+            member_mean=mean_in,
+            member_sd=sd_in,
+            nonmember_mean=mean_out,
+            nonmember_sd=sd_out,
+            people=people,
         )
 
     def weighed_for(self, noise: float) -> tuple[FittedLaws, FloatArray]:
@@ -228,16 +205,7 @@ class FittedLaws:
         if self.people is None or noise == 0.0:
             return self, np.full(self.records, noise)
         people = self.people.weighed_for(noise)
-        mean_in, sd_in, mean_out, sd_out = people.moments()
-        found = replace(
-            self,
-            member_mean=mean_in,
-            member_sd=sd_in,
-            nonmember_mean=mean_out,
-            nonmember_sd=sd_out,
-            people=people,
-        )
-        return found, noise * people.lengths
+        return self._of_people(people), noise * people.lengths
 
     def law_pair(
         self,
@@ -289,20 +257,44 @@ class FittedLaws:
                 raise InputError(NO_NOISE_ON_LABELS)
             return _label_pair(self)
         elif self.observes == "probabilities" and self.several is not None:
-            return _vector_pair(self, answer_noise)
-        if self.people is not None and answer_noise > 0.0:
-            # noise on each answer: the best sum of them is another
-            best, added = self.weighed_for(answer_noise)
-            return LawPair(
-                Normal(best.member_mean, np.hypot(best.member_sd, added)),
-                Normal(best.nonmember_mean, np.hypot(best.nonmember_sd, added)),
-                self.provenance,
-            )
+            return LawPair(*self.several.pair(answer_noise), self.provenance)
+        # noise on each answer of a group: the best sum of them is another
+        best, added = self.weighed_for(answer_noise)
         return LawPair(
-            Normal(self.member_mean, np.sqrt(self.member_sd**2 + drawn[0] + answer_noise**2)),
-            Normal(self.nonmember_mean, np.sqrt(self.nonmember_sd**2 + drawn[1] + answer_noise**2)),
+            Normal(best.member_mean, np.sqrt(best.member_sd**2 + drawn[0] + added**2)),
+            Normal(best.nonmember_mean, np.sqrt(best.nonmember_sd**2 + drawn[1] + added**2)),
             self.provenance,
         )
+
+    def checked_as(self, check: Check) -> FittedLaws:
+        """With a count of the same model's refits; which others carry the laws is their own."""
+        pair = self.law_pair()
+        led = hardly_led(pair, self.shares.effective, self.shares.heavy)
+        if self.people is not None:
+            led &= _sum_tells_most(self.people, pair)
+        agrees = check.agrees if self.near is None else check.agrees & self.near
+        found = replace(
+            check,
+            resolved=resolved(self.nonmember_mean, self.nonmember_sd) & self.converged,
+            hardly_led=led,
+            agrees=agrees,
+        )
+        assumption = Assumption(
+            "on refits of the recipe the laws' own test is worth what they say",
+            holds=found.law_holds,
+            evidence=found.sentence,
+        )
+        assumptions = (*self.provenance.assumptions, assumption)
+        provenance = replace(self.provenance, assumptions=assumptions)
+        return replace(self, check=found, provenance=provenance)
+
+
+def _sum_tells_most(people: People, summed: LawPair) -> npt.NDArray[np.bool_]:
+    """Whether the best test of all answers about a group gains little on the sum that is seen."""
+    gained = people.joint - np.asarray(advantage(summed))
+    asked = (gained > HARDLY_GAINED) & (gained <= MOST_GAINED)
+    rates, own = people.joint_rates(asked, RATE_AT), np.asarray(tpr_at_fpr(summed, RATE_AT))
+    return np.asarray((gained <= MOST_GAINED) & (~asked | (rates <= MOST_GAINED_RATE * own)))
 
 
 def _coefficient_pair(laws: FittedLaws, noise: float, other: float) -> LawPair:
@@ -330,12 +322,6 @@ def _label_pair(laws: FittedLaws) -> LawPair:
     return LawPair(Discrete.of_label(right[0]), Discrete.of_label(right[1]), laws.provenance)
 
 
-def _vector_pair(laws: FittedLaws, answer_noise: float) -> LawPair:
-    """All probabilities, as the other classes' logits less the own one."""
-    assert laws.several is not None
-    return LawPair(*laws.several.pair(answer_noise), laws.provenance)
-
-
 def laws_of(
     model: Any,
     X: Any = None,
@@ -348,6 +334,8 @@ def laws_of(
     groups: Sequence[Any] | None = None,
 ) -> FittedLaws:
     """Both laws of every record's score under the user's own model, without shadow models.
+
+    They are not counted against refits; :func:`counted` does that.
 
     Parameters
     ----------
@@ -399,12 +387,95 @@ def laws_of(
     fraction = require_fraction(fraction, whole=question != "pool")
     chosen = _observed(described, observes)
     _require_enough(described, question, fraction)
+    people = None
     if described.codes is not None:
-        return _of_groups(described, described.codes, question, fraction, chosen)
-    parts = [_laws(problem, question, fraction) for problem in described.problems]
-    found = _own(described, parts)
-    several = parts[0].classes
-    return _finished(described, found, several, question, fraction, chosen)
+        offset = _residual_of(described) if chosen == "residual" else None
+        if question == "known_others":
+            found, people = known_others_of_people(described, described.codes, offset)
+        else:
+            found, people = people_laws(described, described.codes, question, fraction, offset)
+    else:
+        parts = [
+            known_others(problem)
+            if question == "known_others"
+            else score_moments(problem, fraction=fraction, fresh=question == "population")
+            for problem in described.problems
+        ]
+        found = _own(described, parts)
+    sign: FloatArray | float = described.sign if people is None else 1.0
+    shift: FloatArray | float = 0.0
+    if chosen == "residual" and people is None:
+        sign, shift = -1.0, _residual_of(described)
+    away = described.away
+    near = None if away is None else _near(away, found, people)
+    provenance = Provenance(
+        question="leave_one_out" if question == "known_others" else question,
+        adjacency="removed",
+        observes=chosen,
+        random=() if question == "known_others" else ("data",),
+        attacker_knows_label=True,
+        method="exact" if question == "known_others" else "asymptotic",
+        source="docs/fitted.md",
+        assumptions=(
+            *assumptions_of(described, question, fraction, found.rounds, found.converged),
+            *(() if away is None or near is None else (_settled(away, near),)),
+        ),
+    )
+    return FittedLaws(
+        member_mean=sign * found.mean_in + shift,
+        member_sd=found.sd_in,
+        nonmember_mean=sign * found.mean_out + shift,
+        nonmember_sd=found.sd_out,
+        question=question,
+        fraction=fraction,
+        observes=chosen,
+        shares=found.shares,
+        rounds=found.rounds,
+        converged=found.converged,
+        provenance=provenance,
+        near=near,
+        several=found.classes,
+        yields=found.yields,
+        moved=found.moved,
+        people=people,
+        unit=described.unit,
+    )
+
+
+def counted(laws: FittedLaws, model: FittedModel, recipe: Refitting) -> FittedLaws:
+    """The same laws with their check: the recipe is fitted again on random parts of the records.
+
+    Laws of fresh others are confirmed where those of the pool at one half are.  Known others leave
+    nothing to count.
+    """
+    if laws.question == "known_others":
+        return laws
+    law = laws
+    if laws.question == "population":
+        law = laws_of(model, question="pool", fraction=0.5, observes=laws.observes)
+    people = law.people
+    units = None if people is None else people.codes
+    try:
+        scores, inside = refits_of(
+            recipe,
+            refits_needed(laws.records, law.fraction),
+            law.fraction,
+            Key(SEED),
+            observes=laws.observes,
+            units=units,
+        )
+    except InputError as error:
+        return replace(laws, doubt=f"the recipe could not be fitted again ({error})".rstrip("."))
+    if people is not None:
+        scores = people.summed(scores)
+    check = check_laws(
+        law.law_pair(),
+        scores,
+        inside,
+        effective=laws.shares.effective,
+        heavy=laws.shares.heavy,
+    )
+    return laws.checked_as(check)
 
 
 def _as_model(model: Any, X: Any, y: Any, sample_weight: npt.ArrayLike | None) -> FittedModel:
@@ -454,12 +525,6 @@ def _require_enough(model: FittedModel, question: Question, fraction: float) -> 
         )
 
 
-def _laws(problem: ConvexProblem, question: Question, fraction: float) -> ScoreMoments:
-    if question == "known_others":
-        return known_others(problem)
-    return score_moments(problem, fraction=fraction, fresh=question == "population")
-
-
 def _own(model: FittedModel, parts: list[ScoreMoments]) -> ScoreMoments:
     """Each record's laws from the problem that scores its own label."""
     if len(parts) == 1:
@@ -471,6 +536,7 @@ def _own(model: FittedModel, parts: list[ScoreMoments]) -> ScoreMoments:
 
     moves = [part.moved for part in parts if part.moved is not None]
     yields = [part.yields for part in parts if part.yields is not None]
+    names = ("largest", "squares", "heavy")
     return ScoreMoments(
         mean_in=pick(part.mean_in for part in parts),
         sd_in=pick(part.sd_in for part in parts),
@@ -479,33 +545,10 @@ def _own(model: FittedModel, parts: list[ScoreMoments]) -> ScoreMoments:
         rounds=max(part.rounds for part in parts),
         change=max(part.change for part in parts),
         converged=all(part.converged for part in parts),
-        smoothing_gap=max(part.smoothing_gap for part in parts),
-        shares=Shares(
-            *(
-                pick(getattr(part.shares, name) for part in parts)
-                for name in ("largest", "squares", "cubes", "heavy")
-            )
-        ),
-        by_size=pick(part.by_size for part in parts),
+        shares=Shares(*(pick(getattr(part.shares, name) for part in parts) for name in names)),
         yields=(pick(inside for inside, _ in yields), pick(outside for _, outside in yields)),
         moved=np.linalg.norm(moves, axis=0) if moves else None,
     )
-
-
-def _of_groups(
-    model: FittedModel,
-    codes: npt.NDArray[np.intp],
-    question: Question,
-    fraction: float,
-    observes: Observed,
-) -> FittedLaws:
-    """The laws of whole groups."""
-    offset = _residual_of(model) if observes == "residual" else None
-    if question == "known_others":
-        found, people = known_others_of_people(model, codes, offset)
-    else:
-        found, people = people_laws(model, codes, question, fraction, offset)
-    return _finished(model, found, None, question, fraction, observes, people)
 
 
 def _residual_of(model: FittedModel) -> FloatArray:
@@ -513,285 +556,32 @@ def _residual_of(model: FittedModel) -> FloatArray:
     return model.problems[0].y if model.task == "regression" else np.zeros(model.records)
 
 
-def _finished(
-    model: FittedModel,
-    found: ScoreMoments,
-    several: ClassLaws | None,
-    question: Question,
-    fraction: float,
-    observes: Observed,
-    people: People | None = None,
-) -> FittedLaws:
-    sign: FloatArray | float = model.sign if people is None else 1.0
-    offset: FloatArray | float = 0.0
-    if observes == "residual" and people is None:
-        sign, offset = -1.0, _residual_of(model)
-    share = found.shares.largest
-    seen, checks = ~np.isnan(share), judged(found, question, fraction)
-    lead = np.sqrt(found.shares.squares)
-    lumpy = float(np.mean(lead[seen] > LUMPY_SHARE)) if seen.any() else 0.0
-    trusted, looked, check = checks.trusted, seen, LED
-    if people is not None:
-        if question != "known_others":
-            trusted = trusted & _hardly_lost(people, _normals(found))
-        check = f"{LED.replace('record', 'group')}; {SUMMED}"
-    again = None
-    if model.whole is not None and question != "known_others":
-        again = model.whole.moved(found.sd_out, fraction, people)
-        trusted = (
-            trusted & (again.size <= MOST_MOVED) & (np.median(again.size) <= MOST_IN_THE_MEDIAN)
-        )
-        looked, check = looked & ~np.isnan(again.size), f"{check}; {HELD}"
-    distance = None
-    if model.away is not None:
-        distance = _distance(model.away, found, people)
-        trusted, check = trusted & distance.near, f"{check}; {SETTLED}"
-    if not found.converged or found.smoothing_gap > GAP_TRUSTED:
-        trusted = np.zeros(model.units, dtype=np.bool_)
-    diagnostics = Diagnostics(
-        found.rounds,
-        found.change,
-        found.converged,
-        found.smoothing_gap,
-        lumpy,
-        led=float(np.mean(~checks.normal[seen])) if seen.any() else 0.0,
-        unsteady=float(np.mean(~checks.steady)),
-        unresolved=float(np.mean(~checks.resolved)) if question != "known_others" else 0.0,
-        unseen=float(np.mean(~seen)) if question != "known_others" else 0.0,
-    )
-    provenance = Provenance(
-        question="leave_one_out" if question == "known_others" else question,
-        adjacency="removed",
-        observes=observes,
-        random=() if question == "known_others" else ("data",),
-        attacker_knows_label=True,
-        method="exact" if question == "known_others" else "asymptotic",
-        source="docs/fitted.md",
-        assumptions=(
-            *assumptions_of(model, diagnostics, again, question, fraction),
-            *(() if distance is None else (distance.assumption(),)),
-        ),
-    )
-    return FittedLaws(
-        member_mean=sign * found.mean_in + offset,
-        member_sd=found.sd_in,
-        nonmember_mean=sign * found.mean_out + offset,
-        nonmember_sd=found.sd_out,
-        question=question,
-        fraction=fraction,
-        observes=observes,
-        trusted=np.asarray(trusted),
-        looked=np.asarray(looked),
-        check=check,
-        largest_share=share,
-        moved_by_refits=None if again is None else again.size,
-        warnings=(
-            *(() if distance is None else distance.warnings(model.unit)),
-            *warnings_of(model, diagnostics, again, question),
-        ),
-        diagnostics=diagnostics,
-        provenance=provenance,
-        several=several,
-        yields=found.yields,
-        moved=found.moved,
-        people=people,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """Which checks each record passes."""
-
-    trusted: npt.NDArray[np.bool_]
-    normal: npt.NDArray[np.bool_]
-    steady: npt.NDArray[np.bool_]
-    resolved: npt.NDArray[np.bool_]
-
-
-def judged(found: ScoreMoments, question: Question, fraction: float) -> Judged:
-    """What can be told of each record from its own laws."""
-    numbers = np.isfinite(found.mean_in) & np.isfinite(found.mean_out) & np.isfinite(found.sd_out)
-    normal = smooth(found.shares, question, fraction)
-    steady = (found.by_size <= MOST_BY_SIZE) & (found.by_size >= 1.0 / MOST_BY_SIZE)
-    least = ROUNDINGS * np.finfo(np.float64).eps * float(np.max(np.abs(found.mean_out)))
-    resolved = found.sd_out > least
-    seen = ~np.isnan(found.shares.largest)
-    return Judged(numbers & seen & normal & steady & resolved, normal, steady, resolved)
-
-
-@dataclass(frozen=True, eq=False)
-class _Distance:
-    """How far the released answers are from the optimum's, in standard deviations of a score."""
-
-    near: npt.NDArray[np.bool_]
-    in_sd: FloatArray
-    away: Away
-
-    @property
-    def _words(self) -> str:
-        return (
-            f"its answers are {np.median(self.in_sd):.2g} standard deviations from the optimum's "
-            f"in the median, {np.max(self.in_sd):.2g} at most; the gradient is "
-            f"{self.away.gradient:.2g} of that at zero coefficients"
-        )
-
-    def assumption(self) -> Assumption:
-        return Assumption(
-            "the released fit is the optimum of its penalised loss on these records",
-            holds=bool(np.median(self.in_sd) <= NEAREST),
-            evidence=self._words,
-        )
-
-    def warnings(self, unit: str) -> tuple[str, ...]:
-        doubted = int(np.count_nonzero(~self.near))
-        if doubted <= LED_WARNED * len(self.near):
-            return ()
-        check = "give its weight decay" if self.away.penalty_found else "check the weight decay"
-        return (
-            f"The released fit is not the optimum whose laws these are: {self._words}. For "
-            f"{doubted} of {len(self.near)} {unit}s that is too much beside their own shift, and "
-            f"they are not trusted: train longer, {check}, or give the training as a function "
-            "train(X, y, seed) to have a few models of it.",
-        )
-
-
-def _distance(away: Away, found: ScoreMoments, people: People | None) -> _Distance:
+def _near(away: Away, found: ScoreMoments, people: People | None) -> npt.NDArray[np.bool_]:
+    """(U,) whether a released head's answers are those of the optimum."""
     moved = np.abs(away.scores if people is None else people.summed(away.scores))
     spread = np.maximum(found.sd_out, np.finfo(np.float64).tiny)
-    in_sd = moved / spread
     # Some records' answers are near by chance, and move with a record as the others' do.
-    usual = np.maximum(in_sd, np.median(in_sd))
-    shift = np.abs(found.mean_in - found.mean_out) / spread
+    usual = np.maximum(moved / spread, np.median(moved / spread))
     # A penalty that was found makes a training that was stopped early look nearer than it is.
-    allowed = 0.5 * NEAREST if away.penalty_found else np.maximum(NEAREST, OF_SHIFT * shift)
-    return _Distance(np.asarray(usual <= allowed), np.asarray(in_sd), away)
+    allowed = np.maximum(NEAREST, OF_SHIFT * np.abs(found.shift) / spread)
+    return np.asarray(usual <= (0.5 * NEAREST if away.penalty_found else allowed))
 
 
-def _hardly_lost(people: People, summed: LawPair) -> npt.NDArray[np.bool_]:
-    """Whether the sum of a group's answers tells nearly what all of them do."""
-    lost = people.joint - np.asarray(advantage(summed))
-    asked = (lost > HARDLY_LOST) & (lost <= MOST_LOST)
-    rates = people.joint_rates(asked, RATE_AT)
-    own = np.asarray(tpr_at_fpr(summed, RATE_AT))
-    return np.asarray((lost <= MOST_LOST) & (~asked | (rates <= MOST_LOST_RATE * own)))
-
-
-def _normals(found: ScoreMoments) -> LawPair:
-    """Of scores that vary; where they do not, nothing is known."""
-    sds = [np.where(sd > 0.0, sd, np.inf) for sd in (found.sd_in, found.sd_out)]
-    good = np.isfinite(sds[0]) & np.isfinite(sds[1])
-    inside, outside = (np.where(good, sd, 1.0) for sd in sds)
-    return LawPair(Normal(found.mean_in, inside), Normal(found.mean_out, outside))
-
-
-def smooth(shares: Shares, question: Question, fraction: float) -> npt.NDArray[np.bool_]:
-    """Whether the sum over the other records is near enough to a normal; False where unknown."""
-    if question == "population":
-        # Fresh others are not the few that are here: there is no lattice of who is in.
-        return np.asarray(shares.largest <= TRUSTED_SHARE)
-    even = (np.sqrt(shares.squares) <= TRUSTED_SHARE) & (shares.heavy <= MOST_HEAVY)
-    skew = abs(1.0 - 2.0 * fraction) / np.sqrt(max(fraction * (1.0 - fraction), 1e-12))
-    return np.asarray(even & (skew * shares.cubes <= MOST_SKEWED))
-
-
-def warnings_of(
-    model: FittedModel, diagnostics: Diagnostics, again: Moved | None, question: Question
-) -> tuple[str, ...]:
-    """Sentences for people; empty where there is nothing to say."""
-    said: list[str] = []
-    unit = model.unit
-    if question == "known_others":
-        return (
-            f"An attacker who knows all other {unit}s can fit the model both ways and tell with "
-            "certainty.",
-        )
-    if not diagnostics.converged:
-        said.append(
-            f"The mean model did not converge in {diagnostics.rounds} rounds (last change "
-            f"{diagnostics.change:.1g}), so no {unit}'s numbers are trusted; use a larger penalty."
-        )
-    if diagnostics.smoothing_gap > GAP_TRUSTED:
-        said.append(
-            "The predictions vary so much that the loss is curved over their range (smoothed sd "
-            f"{100 * diagnostics.smoothing_gap:.0f}% above plain sd), as with separable data and a "
-            f"small penalty: the spread may be up to a fifth too small, and no {unit} is trusted."
-        )
-    if diagnostics.led > LED_WARNED:
-        said.append(
-            f"For {100 * diagnostics.led:.0f}% of the {unit}s one other {unit}, or a few, cause "
-            "more than 40% of the variation, as with rare categories: the normal approximation is "
-            "poor there, and these numbers are not trusted."
-        )
-    if diagnostics.unsteady > 0.0:
-        said.append(
-            f"For {100 * diagnostics.unsteady:.0f}% of the {unit}s the spread depends on the size "
-            "of the training set, which varies: training sets are small, or have hardly more "
-            "records than coefficients. These numbers are not trusted; use a larger penalty, "
-            "fewer features or a fraction nearer to one half."
-        )
-    if diagnostics.unresolved > 0.0:
-        said.append(
-            f"For {100 * diagnostics.unresolved:.0f}% of the {unit}s only rounding varies, as "
-            "where the features determine the labels exactly: their numbers are not trusted."
-        )
-    if diagnostics.unseen > 0.0:
-        said.append(
-            f"{100 * diagnostics.unseen:.0f}% of the {unit}s were not checked, because a check "
-            "costs too much with so many coefficients, and what was not checked is not trusted; "
-            "use fewer features, or let leakscope verify compare the numbers with retrained models."
-        )
-    return (*said, *_told_of_refits(model, again))
-
-
-def _told_of_refits(model: FittedModel, again: Moved | None) -> tuple[str, ...]:
-    """What the refits of the whole showed, where that is worth a sentence."""
-    if again is None or model.whole is None:
-        return ()
-    learned = ", ".join(model.whole.learned)
-    instead = "`leakscope audit --model` takes the whole"
-    if model.whole.found.frozen:
-        instead += " once it has no frozen part"
-    if model.whole.chosen:
-        instead += ", and the model with what was chosen held can be audited alone"
-    if again.failure:
-        return (
-            f"Beside its coefficients the model learns from the records ({learned}), and how much "
-            f"could not be measured: {again.failure}. No {model.unit}'s numbers are trusted; "
-            f"{instead}.",
-        )
-    said = []
-    share = float(np.mean(again.size > MOST_MOVED))
-    if share > LED_WARNED:
-        said.append(
-            f"What the model learns beside its coefficients ({learned}) depends on the records: "
-            f"{again.refits} refits of the whole move the scores of {100 * share:.0f}% of the "
-            f"{model.unit}s by more than {MOST_MOVED:g} standard deviations, and "
-            + (
-                "their numbers are not trusted"
-                if np.median(again.size) <= MOST_IN_THE_MEDIAN
-                else f"no {model.unit}'s numbers are trusted"
-            )
-            + f"; {instead}."
-        )
-    if again.seconds > NOTICEABLE:
-        said.append(
-            f"{again.refits} refits of the whole ({learned}) took {again.seconds:.0f} s of "
-            "processor time."
-        )
-    return tuple(said)
+def _settled(away: Away, near: npt.NDArray[np.bool_]) -> Assumption:
+    return Assumption(
+        "the released fit is the optimum of its penalised loss on these records",
+        holds=bool(near.mean() > 0.5),
+        evidence=f"its answers are near the optimum's for {100 * near.mean():.0f}% of them, within "
+        f"{NEAREST:g} standard deviations or a quarter of the shift; the gradient is "
+        f"{away.gradient:.2g} of that at zero coefficients",
+    )
 
 
 def assumptions_of(
-    model: FittedModel,
-    diagnostics: Diagnostics,
-    again: Moved | None,
-    question: Question,
-    fraction: float,
+    model: FittedModel, question: Question, fraction: float, rounds: int, converged: bool
 ) -> tuple[Assumption, ...]:
-    """What the laws assume, with what was looked at."""
+    """What the laws assume, before they are counted."""
     own = model.problems[0].assumptions
-    if model.whole is not None:
-        own = (*own, _held(", ".join(model.whole.learned), again, model.unit))
     if question == "known_others":
         return own
     drawn = {
@@ -806,20 +596,12 @@ def assumptions_of(
             holds=None,
             evidence=f"{model.name}, as fitted",
         ),
-        Assumption(
-            "the mean model has converged",
-            holds=diagnostics.converged,
-            evidence=f"{diagnostics.rounds} rounds, last change {diagnostics.change:.1g}",
-        ),
-        Assumption(
-            f"the score is normal over training sets without the {model.unit}",
-            holds=diagnostics.led <= LED_WARNED and diagnostics.smoothing_gap <= GAP_TRUSTED,
-            evidence=f"one or a few others carry more than a fifth of the variance for "
-            f"{100 * diagnostics.lumpy:.1f}% of the {model.unit}s, more than 40% for "
-            f"{100 * diagnostics.led:.1f}%; "
-            f"smoothed sd {100 * diagnostics.smoothing_gap:.1f}% above plain sd",
-        ),
+        Assumption("the mean model has converged", converged, f"{rounds} rounds"),
     ]
+    if model.whole is not None:
+        learned = ", ".join(model.whole.learned)
+        words = f"what is learned beside the coefficients ({learned}) stays as fitted"
+        found.append(Assumption(words, holds=None, evidence="refits of the whole are counted"))
     if question == "population":
         found.append(
             Assumption(
@@ -830,23 +612,3 @@ def assumptions_of(
             )
         )
     return (*own, *found)
-
-
-def _held(learned: str, again: Moved | None, unit: str) -> Assumption:
-    """That what ``fit`` learns beside the optimum stays as fitted, with what refits showed."""
-    holds, evidence = None, "not fitted again"
-    if again is not None and again.failure:
-        evidence = again.failure
-    elif again is not None:
-        share = float(np.mean(again.size > MOST_MOVED))
-        holds = share <= LED_WARNED
-        evidence = (
-            f"{again.refits} refits of the whole move a score by {np.median(again.size):.2g} "
-            f"standard deviations in the median, by more than {MOST_MOVED:g} for "
-            f"{100 * share:.1f}% of the {unit}s"
-        )
-    return Assumption(
-        f"what is learned beside the coefficients ({learned}) stays as fitted",
-        holds=holds,
-        evidence=evidence,
-    )

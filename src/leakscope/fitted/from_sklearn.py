@@ -17,7 +17,14 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.fitted.problem import FittedModel, NoLawsError, NotOptimalError
-from leakscope.fitted.refits import Labels, WholeFit, class_names, fits_the_same, innermost
+from leakscope.fitted.refits import (
+    Labels,
+    WholeFit,
+    class_names,
+    fits_the_same,
+    innermost,
+    replaced_methods,
+)
 from leakscope.laws.pair import Assumption
 from leakscope.single_fit.losses import tweedie
 from leakscope.single_fit.optimum import Distance, distance_to_optimum
@@ -30,8 +37,6 @@ Reader = Callable[[Any, FloatArray, Labels, FloatArray], FittedModel]
 # one nearer than the second is: one record that was not there puts it at about one over the root
 # of their number.  Between them lies what a solver leaves that stops early, by its own tolerance.
 FARTHEST, NEAR = 0.1, 1e-3
-# The same fit again gives the released scores, but for rounding, as a share of their spread.
-AGAIN = 1e-9
 # Solvers that stop where no entry of the mean loss's gradient is above ``tol``, and solvers that
 # stop by other rules; what is not named is exact.
 _BY_GRADIENT = ("lbfgs", "newton-cg", "newton-cholesky")
@@ -109,9 +114,12 @@ def from_sklearn(
         raise InputError(
             f"The model was fitted on {expected} features, but X has {features.shape[1]}."
         )
-    otherwise = whole.answers_otherwise
-    if otherwise is not None:
-        raise NoLawsError(f"{otherwise}.")
+    for part in (estimator, *whole.found.steps, inner):
+        if methods := replaced_methods(part):
+            raise NoLawsError(
+                f"{methods[0]} of this {type(part).__name__} was put on the object itself, which "
+                "no refit has."
+            )
     given = as_weights(sample_weight, len(labels))
     assumptions = list(whole.found.assumptions)
     try:
@@ -120,14 +128,12 @@ def from_sklearn(
             try:
                 model = _at_optimum(model, inner, assumptions)
             except NotOptimalError:
-                _require_coded_alike(whole, lambda design: reader(inner, design, labels, given))
-                solver = _solver(inner)
-                iterates = solver in (*_BY_GRADIENT, *_BY_OTHER_RULES)
-                # Fitted on these very records it gives the same again: then the solver stopped.
-                if not (iterates and fits_the_same(whole, at_most=AGAIN)):
+                # Fitted on these very records it gives the same again: then the solver stopped, or
+                # a step codes its own records otherwise than others.
+                if not fits_the_same(whole):
                     raise
                 try:
-                    most = FARTHEST if solver in _BY_OTHER_RULES else None
+                    most = FARTHEST if _solver(inner) in _BY_OTHER_RULES else None
                     model = _at_optimum(model, inner, assumptions, most)
                 except NotOptimalError as error:
                     raise NoLawsError(_stopped_too_far(inner)) from error
@@ -225,28 +231,6 @@ def _assuming(model: FittedModel, assumptions: list[Assumption]) -> FittedModel:
     return replace(model, problems=problems)
 
 
-def _require_coded_alike(whole: WholeFit, read: Callable[[FloatArray], FittedModel]) -> None:
-    """Pass on to models what steps coded for the fit otherwise than they answer: it has no laws.
-
-    Only where these records were fitted on: the steps are theirs, and the coefficients the optimum
-    on what the steps made of them, wherever the steps make the same of them twice.
-    """
-    coded = whole.coded_otherwise()
-    if coded is None:
-        return
-    step, design = coded
-    inner = whole.found.inner
-    try:
-        if design is not None:
-            _at_optimum(read(_as_matrix(design, type(inner).__name__)), inner, [])
-    except InputError:
-        return
-    raise NoLawsError(
-        f"a step ({step}) codes the records that it is fitted on otherwise than others, so that "
-        "the coefficients are not the optimum of what it makes of them."
-    )
-
-
 def _solver(inner: Any) -> str:
     """The solver that fitted it; ridge regression takes one by itself where features are sparse."""
     return str(getattr(inner, "solver_", getattr(inner, "solver", "")))
@@ -303,8 +287,8 @@ def _stopped_early(inner: Any) -> bool:
 
 def _stopped_too_far(inner: Any) -> str:
     return (
-        f"the solver of this {type(inner).__name__} stopped before it reached the optimum; give a "
-        "smaller tol."
+        f"this {type(inner).__name__} is not the optimum of what reaches it: its solver stopped "
+        "early (give a smaller tol), or a step codes the records that it is fitted on otherwise."
     )
 
 

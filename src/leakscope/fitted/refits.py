@@ -1,9 +1,9 @@
-"""What an estimator is inside, and how it is fitted again: whole, or with what it learned held.
+"""What an estimator is inside, and its whole recipe fitted again on parts of the records.
 
-The laws are those of the innermost estimator on the features that reach it.  What else ``fit``
-learns from the records, a pipeline's steps above all, is held there as it was fitted on all of
-them.  Whether it may be is measured: `WholeFit` fits everything again on parts of the records, with
-the steps and with the steps held, and `moved` says how far the two answers are apart.
+The laws are those of the innermost estimator on the features that reach it (`unwrapped`).  What
+``fit`` learns besides, a pipeline's steps above all, is held there as it was fitted on all records;
+whether the laws hold all the same is counted on refits of the whole recipe (`refits_of`), which are
+asked as the user's own object answers.
 
 Estimators are known by the names of their classes, parents included, so that a subclass is taken
 for what it derives from; scikit-learn itself is imported only where it is needed.
@@ -11,12 +11,11 @@ for what it derives from; scikit-learn itself is imported only where it is neede
 
 from __future__ import annotations
 
-import time
 import warnings
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +26,12 @@ from leakscope._numerics.keys import Key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.laws.pair import Assumption
+from leakscope.recipes.answers import own_label_log_odds
 from leakscope.single_fit.losses import label_log_odds
-
-if TYPE_CHECKING:
-    from leakscope.fitted.people import People
 
 Labels = npt.NDArray[Any]
 Rows = npt.NDArray[np.intp]
+Observed = Literal["log_odds", "scores", "prediction", "residual", "label", "probabilities"]
 
 _SEARCHES = ("BaseSearchCV", "GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV")
 # These decide at another threshold; what their model answers is its own.
@@ -52,33 +50,19 @@ _INVERSE = ("LogisticRegression", "LogisticRegressionCV")
 # Decision values of several classes that are log-odds before a softmax.
 _WITH_LOG_ODDS = ("LogisticRegression",)
 
-# Refits of the whole on parts of the records; fewer of a search, which takes many fits each time.
-# With 12 and a move of 0.4 at most, 0.6% or fewer of the records that pass are off by more than 0.1
-# in the advantage or a factor of two in the TPR at 1% FPR (benchmarks/refits.py).
-REFITS, SEARCHES_AGAIN = 12, 6
-# So few are enough where nobody's score moves by more than this share of its deviation, unless what
-# is learned may be another thing altogether in the next refit.
-FIRST_REFITS, HARDLY = 4, 0.1
-
 # The log-odds of a chance of none or all are those of this one.
 LEAST_CHANCE = 1e-12
 
-# A refit on all records gives the released scores again, up to this share of their spread.  Of a
-# solver that stops early by chance the nearest of so many refits is as near as the two furthest of
-# them are to each other, and these no further than this share.
-SAME_FIT = 0.02
-SAME_REFITS, MOST_APART = 5, 0.1
-# What a model is asked for, a classifier by preference first.
-ANSWERS = ("predict_proba", "decision_function", "predict")
-# So many records are asked about again, in other order.  Answers may differ by this share of their
-# spread (root mean squares): bfloat16 rounds to 0.002, dropout of 1% that is left on makes 0.02, of
-# 10% 0.07 to 0.11, batch normalisation by the batch 0.03 (perceptrons on digits).
-ASKED_AGAIN, REPEATED = 200, 0.01
+# Refits on all records of a recipe that is another each time.
+SAME_REFITS = 5
+# A part of the records that lacks a class is drawn again so often.
+REDRAWN = 100
+# Decision values are the log-odds of the probabilities where they agree up to this, as far as
+# probabilities have digits.
+AGREE, WITH_DIGITS = 1e-3, 20.0
 # Transformed records, and answers, differ where they are further apart than this, beside their
 # own size.
 SAME = 1e-9
-
-_GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 
 
 def class_names(estimator: Any) -> list[str]:
@@ -102,8 +86,6 @@ class Unwrapped:
         What was taken for granted on the way.
     frozen
         Whether the innermost estimator was fitted before what lies around it, which keeps it.
-    layers
-        Every estimator on the way, the innermost last, with the features that reach it.
     """
 
     inner: Any
@@ -113,47 +95,12 @@ class Unwrapped:
     calibrated: bool
     assumptions: tuple[Assumption, ...]
     frozen: bool = False
-    layers: tuple[tuple[Any, Any], ...] = ()
 
     @property
     def penalty_chosen(self) -> bool:
         """Whether the innermost estimator chooses its penalty itself."""
         own = [k for k in class_names(self.inner) if k in _WITH_PENALTY]
         return any(k.endswith("CV") for k in own)
-
-    @property
-    def answers_otherwise(self) -> str | None:
-        """What answers otherwise than scikit-learn with the same numbers, in words; else None."""
-        for layer, X in self.layers:
-            plain = _of_scikit_learn(layer)
-            for name in ANSWERS if plain is not layer else ():
-                first, second = (getattr(part, name, None) for part in (layer, plain))
-                if first is None and second is None:
-                    continue
-                if first is None or second is None or not same_numbers(first(X), second(X)):
-                    return (
-                        f"{name} of {type(layer).__name__} gives other answers than scikit-learn's "
-                        "class with the same coefficients"
-                    )
-        return None
-
-    @property
-    def parts(self) -> list[Any]:
-        """The steps, and the estimators in their parameters."""
-        return [
-            part
-            for step in self.steps
-            for part in (step, *getattr(step, "get_params", dict)(deep=True).values())
-            if hasattr(part, "fit")
-        ]
-
-    @property
-    def may_jump(self) -> bool:
-        """Whether something is chosen: settings, features, or by a step that is not known here."""
-        parts = self.parts
-        known = all(type(part).__module__.startswith("sklearn.") for part in parts)
-        chooses = any(hasattr(part, "get_support") for part in parts)
-        return self.searched or self.penalty_chosen or chooses or not known
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -187,34 +134,12 @@ def replaced_methods(estimator: Any) -> list[str]:
     return [k for k, v in present.items() if callable(v) and callable(getattr(kind, k, None))]
 
 
-def _of_scikit_learn(estimator: Any) -> Any:
-    """The same numbers under the nearest class of scikit-learn's; None where there is none.
-
-    Itself where it is of that class.
-    """
-    kinds = [kind for kind in type(estimator).__mro__ if kind.__module__.startswith("sklearn.")]
-    methods = replaced_methods(estimator)
-    if type(estimator) in kinds and not methods:
-        return estimator
-    # A mixin may come before the class that answers.
-    kind = next((kind for kind in kinds if hasattr(kind, "predict")), None)
-    if kind is None:
-        return None
-    again = copy(estimator)
-    again.__class__ = kind
-    for name in methods:
-        delattr(again, name)
-    return again
-
-
 def unwrapped(estimator: Any, X: Any) -> Unwrapped:
     """Take off pipelines, searches and calibration."""
     steps: list[Any] = []
     assumptions: list[Assumption] = []
     searched, calibrated, frozen = False, False, False
-    layers: list[tuple[Any, Any]] = []
     for _ in range(20):
-        layers.append((estimator, X))
         names = class_names(estimator)
         if "Pipeline" in names:
             estimator, X = _through_pipeline(estimator, X, steps)
@@ -233,8 +158,7 @@ def unwrapped(estimator: Any, X: Any) -> Unwrapped:
             estimator = _one_of_two(estimator)
         else:
             notes = tuple(assumptions)
-            told = searched, calibrated, notes, frozen, tuple(layers)
-            return Unwrapped(estimator, X, tuple(steps), *told)
+            return Unwrapped(estimator, X, tuple(steps), searched, calibrated, notes, frozen)
     raise InputError("The estimator is wrapped more than twenty times; pass the inner one.")
 
 
@@ -451,24 +375,48 @@ def score_records(estimator: Any, X: Any, y: Labels) -> FloatArray:
     return np.asarray(estimator.predict(X), dtype=np.float64).reshape(len(y))
 
 
-@dataclass(frozen=True, eq=False)
-class Moved:
-    """How far scores move when the whole is fitted again, beside what it learned held.
+class Refitting(Protocol):
+    """What can be fitted again on some of its records."""
 
-    Attributes
-    ----------
-    size
-        (N,) the root mean square over the refits; NaN where nobody could look.
-    refits, seconds
-        How many refits of the whole there were, and the processor time that they took.
-    failure
-        Why there were none, in words; empty where there were.
+    @property
+    def y(self) -> npt.NDArray[Any]:
+        """One label for each record."""
+
+    def lacks_a_class(self, rows: Rows) -> bool:
+        """Whether a class is missing among these records."""
+
+    def scores(self, rows: Rows, observes: Observed | None = None) -> FloatArray:
+        """What a fit on these rows answers about all records: (N,), or (N, d) of d numbers."""
+
+
+def refits_of(
+    recipe: Refitting,
+    refits: int,
+    fraction: float,
+    key: Key,
+    *,
+    observes: Observed | None = None,
+    units: Rows | None = None,
+) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """The scores of all records by fits on random parts, (K, N) or (K, N, d), and who was in.
+
+    Each record is in by chance with probability ``fraction``; where ``units`` has the number of
+    each record's group, groups are, and (K, U) of them were in.
     """
-
-    size: FloatArray
-    refits: int
-    seconds: float
-    failure: str = ""
+    records = len(recipe.y)
+    size = records if units is None else int(units.max()) + 1
+    scores, inside = [], np.empty((refits, size), dtype=np.bool_)
+    for number in range(refits):
+        generator = key.child(number).generator()
+        for _ in range(REDRAWN):
+            inside[number] = generator.random(size) < fraction
+            rows = np.flatnonzero(inside[number] if units is None else inside[number][units])
+            if len(rows) > 1 and not recipe.lacks_a_class(rows):
+                break
+        else:
+            raise InputError("parts of the records lack a class")
+        scores.append(recipe.scores(rows, observes))
+    return np.stack(scores), inside
 
 
 @dataclass(frozen=True, eq=False)
@@ -484,11 +432,6 @@ class WholeFit:
     y: Labels
     weights: FloatArray | None
     found: Unwrapped
-    # What refits showed already, the whole's scores and those with what it learned held, by the
-    # share of the records and whether these are drawn singly: other questions ask the same.
-    seen: dict[tuple[float, bool], list[tuple[FloatArray, FloatArray]]] = field(
-        default_factory=dict, repr=False
-    )
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, weights: npt.ArrayLike | None = None) -> WholeFit:
@@ -519,6 +462,7 @@ class WholeFit:
 
         The settings are the estimator's own now; nothing searches for them.
         """
+        from sklearn.pipeline import Pipeline
         from sklearn.preprocessing import FunctionTransformer
         from sklearn.utils import _safe_indexing
 
@@ -531,21 +475,26 @@ class WholeFit:
                 _safe_indexing, kw_args={"indices": columns, "axis": 1}, check_inverse=False
             )
             steps = (*steps, chosen)
-        calibrated, notes = self.found.calibrated, self.found.assumptions
-        found = Unwrapped(inner, design, steps, False, calibrated, notes)
-        return WholeFit(inner, X, labels, weights, found)
+        found = Unwrapped(inner, design, steps, False, False, self.found.assumptions)
+        whole = Pipeline([(str(k), part) for k, part in enumerate((*steps, inner))])
+        return WholeFit(whole if steps else inner, X, labels, weights, found)
 
     def lacks_a_class(self, rows: Rows) -> bool:
         """Whether a class is missing among these records: a model of them has other scores."""
         known = getattr(self.found.inner, "classes_", None)
         return known is not None and len(np.unique(self.y[rows])) < len(known)
 
-    def fitted_on(self, rows: Rows) -> tuple[Any, Any]:
-        """Everything fitted on these rows only: the innermost estimator, and what reaches it."""
+    def refitted(self, rows: Rows) -> Any:
+        """The user's own estimator, fitted on these rows only."""
+        from sklearn.base import clone
+        from sklearn.utils import _safe_indexing
+
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return self._fitted_on(rows)
+                fresh = _unknown_ignored(clone(self.estimator))
+                part = _safe_indexing(self.X, rows)
+                return fresh.fit(part, self.y[rows], **self._weights_by_name(rows))
         except InputError:
             raise
         except Exception as error:  # of the user's own steps: whatever they raise
@@ -555,128 +504,21 @@ class WholeFit:
                 f"{len(self.y)} records ({type(error).__name__}: {told})."
             ) from error
 
-    def _fitted_on(self, rows: Rows) -> tuple[Any, Any]:
-        from sklearn.base import clone
-        from sklearn.utils import _safe_indexing
+    def fitted_on(self, rows: Rows) -> tuple[Any, Any]:
+        """The innermost estimator of a fit on these rows only, and what reaches it."""
+        again = unwrapped(self.refitted(rows), self.X)
+        return again.inner, again.design
 
-        found, part, design = self.found, _safe_indexing(self.X, rows), self.X
-        around = found.searched or (found.calibrated and self.estimator is not found.inner)
-        # Around what is frozen nothing would fit that again.
-        if around and not found.frozen:
-            fresh = _unknown_ignored(clone(self.estimator))
-            fresh.fit(part, self.y[rows], **self._weights_by_name(rows))
-            again = unwrapped(fresh, self.X)
-            return again.inner, again.design
-        for step in found.steps:
-            fresh = _unknown_ignored(clone(step))
-            part = fresh.fit_transform(part, self.y[rows])
-            design = fresh.transform(design)
-        fresh = _from_a_start(clone(found.inner))
-        fit_again(fresh, found.inner, part, self.y[rows], self._part_of_weights(rows))
-        return fresh, design
+    def scores(self, rows: Rows, observes: Observed | None = None) -> FloatArray:
+        """What a fit on these rows answers about all records."""
+        return self.answers(self.refitted(rows), observes)
 
-    @property
-    def answers_otherwise(self) -> str | None:
-        """Why its answers are not those of its coefficients, in words; None where they are.
-
-        It is asked about the records that it was fitted on, twice; and, where a class is not
-        scikit-learn's own, fitted on half of them, about all.
-        """
-        from sklearn.base import clone
-        from sklearn.utils import _safe_indexing
-
-        usual = all(_of_scikit_learn(layer) is layer for layer, _ in self.found.layers)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                if not self._repeats():
-                    return "its answers about the same records differ when it is asked again"
-                if usual:
-                    return None
-                classes = hasattr(self.found.inner, "classes_")
-                rows = parts_of(self.y, 0.5, 2, Key(20267), classes=classes)[0]
-                part, weights = _safe_indexing(self.X, rows), self._weights_by_name(rows)
-                fresh = clone(self.estimator).fit(part, self.y[rows], **weights)
-                return self.found.answers_otherwise or unwrapped(fresh, self.X).answers_otherwise
-        except Exception as error:  # of the user's own class: whatever it raises; or of odd numbers
-            name = type(self.estimator).__name__
-            return None if usual else f"{name} fails when it is asked ({type(error).__name__})"
-
-    def _repeats(self) -> bool:
-        """Whether it answers alike in other order and another batch."""
-        from sklearn.utils import _safe_indexing
-
-        rows = Key(20267).generator().permutation(len(self.y))[:ASKED_AGAIN]
-        name = next(name for name in ANSWERS if hasattr(self.estimator, name))
-        ask = getattr(self.estimator, name)
-        first, second = (ask(_safe_indexing(self.X, some)) for some in (rows, rows[::-2]))
-        return alike(np.asarray(first)[::-2], np.asarray(second))
-
-    def coded_otherwise(self) -> tuple[str, Any] | None:
-        """The first step whose ``fit_transform`` makes other numbers than its ``transform``.
-
-        With what then reaches the innermost estimator; None for that where it is another each time.
-        None altogether where there is no such step, or where it or one before it was not fitted on
-        these records: fitted on them again, it makes something else of them.
-        """
-        from sklearn.base import clone
-
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                given = self.X
-                for place, step in enumerate(self.found.steps):
-                    fresh = clone(step)
-                    own, made = fresh.fit_transform(given, self.y), step.transform(given)
-                    if not same_numbers(fresh.transform(given), made):
-                        return None
-                    if not same_numbers(own, made):
-                        twice = [self._as_coded(given, place) for _ in range(2)]
-                        return type(step).__name__, twice[0] if same_numbers(*twice) else None
-                    given = made
-        except Exception:  # of the user's own steps: whatever they raise
-            return None
-        return None
-
-    def _as_coded(self, given: Any, first: int) -> Any:
-        """What the steps from this one on make of records as they are fitted on them."""
-        from sklearn.base import clone
-
-        for step in self.found.steps[first:]:
-            given = clone(step).fit_transform(given, self.y)
-        return given
-
-    def scores(self, rows: Rows) -> FloatArray:
-        """The scores of all records where everything is fitted on these rows only."""
-        inner, design = self.fitted_on(rows)
-        return self._in_units(score_records(inner, design, self.y))
-
-    def held(self, rows: Rows) -> FloatArray:
-        """The same where all that ``fit`` learned beside the optimum stays as it was."""
-        inner, labels = self.found.inner, self.y
-        named = penalty_of(inner) if self.found.penalty_chosen else None
-        fresh = fresh_copy(inner, penalty=None if named is None else named[1])
-        if isinstance(getattr(inner, "class_weight", None), str):
-            classes, counts = np.unique(labels, return_counts=True)
-            balanced = len(labels) / (len(classes) * counts)
-            fresh.set_params(class_weight=dict(zip(classes.tolist(), balanced, strict=True)))
-        if getattr(inner, "normalize_y", False):
-            fresh.set_params(normalize_y=False)
-            labels = (labels - inner._y_train_mean) / inner._y_train_std
-        design = self.found.design
-        design = design.tocsr() if hasattr(design, "tocsr") else np.asarray(design)
-        fit_again(fresh, inner, design[rows], labels[rows], self._part_of_weights(rows))
-        return score_records(fresh, design, self.y)
-
-    def _in_units(self, scores: FloatArray) -> FloatArray:
-        """As the laws have them: a Gaussian process's target may be scaled."""
-        inner = self.found.inner
-        if not getattr(inner, "normalize_y", False):
-            return scores
-        return np.asarray((scores - inner._y_train_mean) / inner._y_train_std)
-
-    def _part_of_weights(self, rows: Rows) -> FloatArray | None:
-        return None if self.weights is None else self.weights[rows]
+    def answers(self, model: Any, observes: Observed | None = None) -> FloatArray:
+        """What an estimator itself answers about all records, as the laws have it."""
+        with warnings.catch_warnings():
+            # Fitted on a frame and asked with its numbers: the columns are the same.
+            warnings.simplefilter("ignore")
+            return _answers(model, self.X, self.y, observes, self.found.inner)
 
     def _weights_by_name(self, rows: Rows) -> dict[str, FloatArray]:
         """Sample weights go to the last step of each pipeline on the way."""
@@ -693,81 +535,65 @@ class WholeFit:
                 break
         return {f"{prefix}sample_weight": self.weights[rows]}
 
-    def moved(self, sd: FloatArray, fraction: float, people: People | None = None) -> Moved:
-        """How far everybody's score moves, in units of ``sd`` (N,); of groups, their sums'."""
-        count = SEARCHES_AGAIN if self.found.searched else REFITS
-        if self.found.calibrated:
-            none = "calibrated answers are not compared with refits"
-            return Moved(np.full(len(sd), np.nan), 0, 0.0, none)
-        begin = time.process_time()
-        total, made, failure = np.zeros(len(sd)), 0, ""
-        # Fresh others of the released size: what halves show of the steps varies as much.
-        share = fraction if fraction < 1.0 else 0.5
-        classes = hasattr(self.found.inner, "classes_")
-        units = None if people is None else people.codes
-        parts = parts_of(self.y, share, count, Key(20262), classes=classes, units=units)
-        for number, rows in enumerate(parts):
-            if self.lacks_a_class(rows):
-                failure = "a part of the records lacks a class"
-                break
-            try:
-                scores, held = self._again(share, number, rows, single=people is None)
-                gap = (scores - held if people is None else people.summed(scores - held)) / sd
-            except InputError as error:
-                failure = str(error).rstrip(".")
-                break
-            total, made = total + gap**2, made + 1
-            hardly = made == FIRST_REFITS and float(np.max(total / made)) <= HARDLY**2
-            if hardly and not self.found.may_jump:
-                break
-        seconds = time.process_time() - begin
-        if made < FIRST_REFITS:
-            return Moved(np.full(len(sd), np.nan), made, seconds, failure)
-        return Moved(np.sqrt(total / made), made, seconds)
 
-    def _again(
-        self, share: float, number: int, rows: Rows, *, single: bool
-    ) -> tuple[FloatArray, FloatArray]:
-        """The scores by a refit of the whole, and by one with what it learned held."""
-        seen = self.seen.setdefault((share, single), [])
-        if number >= len(seen):
-            seen.append((self.scores(rows), self.held(rows)))
-        return seen[number]
+def _answers(model: Any, X: Any, y: Labels, observes: Observed | None, inner: Any) -> FloatArray:
+    """The scores that the user's own object gives; ``inner`` is the released one inside."""
+    if not hasattr(inner, "classes_"):
+        values = np.asarray(model.predict(X), dtype=np.float64).reshape(len(y))
+        if "_GeneralizedLinearRegressor" in class_names(inner):
+            # Poisson, gamma and Tweedie regression answer with the exponential of their score.
+            values, y = np.log(np.maximum(values, np.finfo(np.float64).tiny)), np.zeros(len(y))
+        if getattr(inner, "normalize_y", False):
+            values = (values - inner._y_train_mean) / inner._y_train_std
+        return y - values if observes == "residual" else values
+    if observes == "label":
+        return np.asarray(np.asarray(model.predict(X)) == y, dtype=np.float64)
+    codes, rows = np.searchsorted(inner.classes_, y), np.arange(len(y))
+    logits: Any = None
+    if hasattr(model, "decision_function"):
+        values = np.asarray(model.decision_function(X), dtype=np.float64)
+        logits = np.stack([0.0 * values, values], axis=1) if values.ndim == 1 else values
+    if observes == "scores" or not hasattr(model, "predict_proba"):
+        assert logits is not None
+        own = logits[rows, codes]
+        return np.asarray(own - logits[rows, 1 - codes] if logits.shape[1] == 2 else own)
+    chances = np.asarray(model.predict_proba(X), dtype=np.float64)
+    score = own_label_log_odds(chances, codes)
+    if logits is not None and logits.size == chances.size:
+        # Decision values have their digits where a probability is nearly one.
+        sharp = label_log_odds(logits, codes)
+        known = np.abs(score) < WITH_DIGITS
+        if np.all(np.abs(sharp - score)[known] <= AGREE * (1.0 + np.abs(score[known]))):
+            score = sharp
+        else:
+            logits = None
+    if observes != "probabilities":
+        return score
+    if logits is None:
+        logits = np.log(np.maximum(chances, np.finfo(np.float64).tiny))
+    return other_logits(logits, codes)
 
 
-def fits_the_same(whole: WholeFit, at_most: float | None = None) -> bool:
+def other_logits(logits: FloatArray, codes: Rows) -> FloatArray:
+    """(N, C - 1) the other classes' logits less the label's, of logits (N, C)."""
+    others = np.array([np.delete(np.arange(logits.shape[1]), code) for code in codes])
+    own = np.take_along_axis(logits, codes[:, None], axis=1)
+    return np.asarray(np.take_along_axis(logits, others, axis=1) - own)
+
+
+def fits_the_same(whole: WholeFit) -> bool:
     """Whether a fit on all records gives the released scores again.
 
-    ``at_most`` is the share of their spread by which one fit may differ; by default several are
-    made of a solver that stops early by chance.
+    Of a recipe that is another each time the nearest refit is as near as refits are to each other.
     """
-    with warnings.catch_warnings():
-        # Fitted on a frame and asked with its numbers: the columns are the same.
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        released = score_records(whole.found.inner, whole.found.design, whole.y)
-    everybody = np.arange(len(whole.y))
-    refits = [whole.scores(everybody)]
+    everybody, released = np.arange(len(whole.y)), whole.answers(whole.estimator)
+    refits = [whole.scores(everybody) for _ in range(2)]
     spread = max(float(np.std(refits[0])), 1e-300)
-    apart = _apart(released, refits[0])
-    if at_most is not None:
-        return apart <= at_most * spread
-    allowed = SAME_FIT * spread
-    if apart > allowed:
-        refits += [whole.scores(everybody) for _ in range(SAME_REFITS - 1)]
-        apart = min(_apart(released, each) for each in refits)
-        by_chance = max(_apart(*two) for two in combinations(refits, 2))
-        allowed = max(allowed, min(by_chance, MOST_APART * spread))
-    return apart <= allowed
-
-
-def alike(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> bool:
-    """Whether answers about the same records are the same, but for the rounding of a network."""
-    if first.shape != second.shape or first.dtype.kind not in "fiub":
-        return bool(np.array_equal(first, second))
-    if not np.isfinite(first).all():
-        return bool(np.array_equal(first, second, equal_nan=True))
-    first, second = (each.astype(np.float64) for each in (first, second))
-    return bool(np.mean((first - second) ** 2) <= REPEATED**2 * np.mean(first.var(axis=0)))
+    if _apart(*refits) <= SAME * spread:
+        return _apart(released, refits[0]) <= SAME * spread
+    refits += [whole.scores(everybody) for _ in range(SAME_REFITS - 2)]
+    by_chance = max(_apart(*two) for two in combinations(refits, 2))
+    return min(_apart(released, each) for each in refits) <= by_chance
 
 
 def same_numbers(first: Any, second: Any) -> bool:
@@ -802,35 +628,3 @@ def _unknown_ignored(fresh: Any) -> Any:
         except ValueError:
             continue
     return fresh
-
-
-def parts_of(
-    y: Labels,
-    fraction: float,
-    count: int,
-    key: Key,
-    *,
-    classes: bool,
-    units: Rows | None = None,
-) -> list[Rows]:
-    """Random parts of the records in pairs, as far apart as can be: halves are complementary.
-
-    Each class is spread evenly, so that one of two records or more is in both halves.  Where
-    ``units`` has the number of each record's group, groups are drawn whole, each with the class of
-    its first record.
-    """
-    generator = key.generator()
-    labels = y if units is None else y[np.unique(units, return_index=True)[1]]
-    size = len(labels)
-    kept = min(max(2, round(fraction * size)), size - 1)
-    found: list[Rows] = []
-    for _ in range(count // 2):
-        order = generator.permutation(size)
-        if classes:
-            # multiples of the golden section fill the unit interval evenly, class by class
-            ranks = np.lexsort((generator.random(size), labels))
-            order = ranks[np.argsort((np.arange(size) * _GOLDEN + generator.random()) % 1.0)]
-        for some in (order[:kept], order[-kept:]):
-            inside = np.isin(np.arange(size), some)
-            found.append(np.flatnonzero(inside if units is None else inside[units]))
-    return found

@@ -345,8 +345,7 @@ def secret_laws(
             source="docs/secret.md",
         ),
     )
-    _note_shares(laws, moved, t)
-    return laws
+    return replace(laws, shares=_shares(laws, moved, t))
 
 
 def _through(rows: FloatArray, inverse: FloatArray, outputs: int) -> FloatArray:
@@ -377,7 +376,7 @@ def _spanned(response: FloatArray, covariance: FloatArray) -> tuple[FloatArray, 
     return np.asarray(basis), np.asarray(axes * roots[:, None, :])
 
 
-def _note_shares(laws: SecretLaws, moved: FloatArray, t: FloatArray) -> None:
+def _shares(laws: SecretLaws, moved: FloatArray, t: FloatArray) -> Shares:
     """Who else moves the answers along the way from the own value's law to the nearest other's."""
     X = laws.problem.X
     assert X is not None
@@ -396,11 +395,15 @@ def _note_shares(laws: SecretLaws, moved: FloatArray, t: FloatArray) -> None:
     pulls = (np.swapaxes(root, 1, 2)[:, :, :, None] * X[:, None, None, :]).reshape(
         size * outputs, -1
     )
+    found = np.empty((3, size))
     for start in range(0, size, AT_ONCE):
         part = rows[start : start + AT_ONCE]
         move = np.linalg.norm((coefficients[part] @ pulls.T).reshape(len(part), size, -1), axis=2)
         move[np.arange(len(part)), part] = 0.0
-        laws.shares.note(part, move)
+        share = move**2 / np.maximum(np.sum(move**2, axis=1, keepdims=True), 1e-300)
+        some = Shares.none(len(part)).more(share.T)
+        found[:, part] = some.largest, some.squares, some.heavy
+    return Shares(*found)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from leakscope.fitted.fitted_laws import FittedLaws
 from leakscope.fitted.people import People
 from leakscope.fitted.problem import FittedModel
 from leakscope.fitted.record_population import means_and_squares
-from leakscope.fitted.refits import WholeFit
+from leakscope.fitted.refits import Observed, WholeFit, other_logits, refits_of
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import LawPair
 from leakscope.measures.pair_measures import advantage, tpr_at_fpr
@@ -94,12 +94,21 @@ class ProblemFits:
         classes = self.model.task == "classification"
         return classes and len(np.unique(self.y[rows])) < len(np.unique(self.y))
 
-    def scores(self, rows: npt.NDArray[np.intp]) -> FloatArray:
+    def scores(self, rows: npt.NDArray[np.intp], observes: Observed | None = None) -> FloatArray:
         """The scores of all records where the problem has these rows only."""
-        found = [predictions_on(problem, rows) for problem in self.model.problems]
-        if self.model.problems[0].loss == "softmax":
-            return label_log_odds(found[0], self.y)
-        return np.asarray(self.model.sign * np.choose(self.model.own, found))
+        model = self.model
+        found = [predictions_on(problem, rows) for problem in model.problems]
+        if model.loss == "softmax":
+            if observes == "probabilities":
+                return other_logits(found[0], self.y.astype(np.intp))
+            scores = label_log_odds(found[0], self.y)
+        else:
+            scores = np.asarray(model.sign * np.choose(model.own, found))
+        if observes == "label":
+            return (scores > 0.0).astype(np.float64)
+        if observes == "residual":
+            return np.asarray((self.y if model.task == "regression" else 0.0) - scores)
+        return scores
 
 
 def shadow_models(
@@ -136,22 +145,9 @@ def shadows_of(
     fraction = require_fraction(fraction, whole=False)
     if models < 2:
         raise InputError(f"At least two shadow models are needed, but {models} were asked for.")
-    size = len(whole.y) if people is None else people.count
-    key = as_key(random_state)
-    scores = np.empty((models, size))
-    trained_on = np.empty((models, size), dtype=np.bool_)
-    for number in range(models):
-        chosen = key.child(number).generator().random(size) < fraction
-        rows = np.flatnonzero(chosen if people is None else chosen[people.codes])
-        if whole.lacks_a_class(rows):
-            raise InputError(
-                "A shadow training set lacks a class; use more records of the rarest one, or a "
-                "larger fraction."
-            )
-        found = whole.scores(rows)
-        scores[number] = found if people is None else people.summed(found)
-        trained_on[number] = chosen
-    return ShadowScores(scores, trained_on)
+    units = None if people is None else people.codes
+    scores, trained_on = refits_of(whole, models, fraction, as_key(random_state), units=units)
+    return ShadowScores(scores if people is None else people.summed(scores), trained_on)
 
 
 @dataclass(frozen=True)

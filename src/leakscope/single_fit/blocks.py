@@ -25,7 +25,7 @@ from leakscope.errors import InputError
 from leakscope.single_fit.laws import ScoreMoments
 from leakscope.single_fit.losses import LOSSES
 from leakscope.single_fit.responses import gram, spd_inverse, within
-from leakscope.single_fit.shares import HEAVY, MOST_ENTRIES, ROWS_PER_COEFFICIENT, Shares
+from leakscope.single_fit.shares import MOST_ENTRIES, ROWS_PER_COEFFICIENT, Shares
 from leakscope.single_fit.units import LEAST_SLACK, Stack, State, normal_points, renewed
 
 # What comes of a block: arrays by name.  Of two blocks they are added, those that begin with
@@ -43,6 +43,8 @@ LOCAL, LOCAL_STEPS = 1e-11, 500
 SHARED, MOST_PASSES = 1e-9, 80
 # A fit has settled where a Newton step is this share of the coefficients' own size.
 FITTED, MOST_NEWTON = 1e-10, 60
+# A refit has settled where a step is this share of its distance from the fit on all records.
+REFITTED = 1e-2
 # A Newton step may move the predictions by this in the root mean square.
 LONGEST = 4.0
 
@@ -180,7 +182,7 @@ class _Records:
         return self.state.amplified(t)[:, 0, 0]
 
 
-def _records(model: MeanModel, X: FloatArray, y: FloatArray, *, plain: bool = False) -> _Records:
+def _records(model: MeanModel, X: FloatArray, y: FloatArray) -> _Records:
     every = np.arange(len(y))
     stack = Stack(every, every[:, None], y[:, None, None], np.ones((len(y), 1)), model.loss, 1)
     z = (X @ model.theta)[:, None]
@@ -190,7 +192,7 @@ def _records(model: MeanModel, X: FloatArray, y: FloatArray, *, plain: bool = Fa
     for _ in range(LOCAL_STEPS):
         slack = np.maximum(1.0 - g * c, LEAST_SLACK)
         v = np.maximum(q - g**2 * t, 0.0) / slack**2
-        state = renewed(stack, m, v, g / slack, z, force, model.fraction, plain=plain)
+        state = renewed(stack, m, v, g / slack, z, force, model.fraction)
         before, now = (c, t, square), (state.c, state.t, state.square)
         change = max(_largest_change(*pair) for pair in zip(now, before, strict=True))
         (c, t, square), m, force = now, state.m, state.force
@@ -205,8 +207,8 @@ def _largest_change(new: FloatArray, old: FloatArray) -> float:
     return float(np.max(np.abs(new - old) / np.maximum(size, floor), initial=0.0))
 
 
-def _round(model: MeanModel, plain: bool, X: FloatArray, y: FloatArray, first: int) -> Sums:
-    records = _records(model, X, y, plain=plain)
+def _round(model: MeanModel, X: FloatArray, y: FloatArray, first: int) -> Sums:
+    records = _records(model, X, y)
     state = records.state
     return {
         "curved": _gram(X, state.c[:, 0, 0]),
@@ -215,7 +217,6 @@ def _round(model: MeanModel, plain: bool, X: FloatArray, y: FloatArray, first: i
         "pull": X.T @ (model.fraction * state.force[:, 0]),
         "taken": np.array(np.sum(1.0 - records.slack)),
         "records": np.array(len(y)),
-        "largest_variance": np.array(np.max(records.v, initial=0.0)),
     }
 
 
@@ -227,7 +228,6 @@ class SharedCavity:
     rounds: int
     change: float
     records: int
-    largest_variance: float
     taken: float
 
     @property
@@ -236,16 +236,14 @@ class SharedCavity:
         return self.change <= SHARED
 
 
-def solve_by_passes(
-    fit: LinearFit, fraction: float, over: Pass, name: str, *, plain: bool = False
-) -> SharedCavity:
+def solve_by_passes(fit: LinearFit, fraction: float, over: Pass, name: str) -> SharedCavity:
     """Renew what all records share until it stands still, one pass a round."""
     size = len(fit.theta)
     _, inverse, _ = hessian_of(fit, over, f"{name} start")
     model = MeanModel(fit.loss, fraction, fit.theta, inverse / fraction, np.zeros((size, size)))
     change, rounds = np.inf, 0
     while True:
-        sums = over(f"{name} round {rounds:02d}", partial(_round, model, plain))
+        sums = over(f"{name} round {rounds:02d}", partial(_round, model))
         rounds += 1
         hessian = sums["curved"] + np.diag(fit.penalty)
         inverse = spd_inverse(hessian, "the model")
@@ -269,14 +267,7 @@ def solve_by_passes(
             fresh=inverse @ sums["fresh"] @ inverse,
         )
         if change <= SHARED or rounds >= MOST_PASSES:
-            return SharedCavity(
-                model,
-                rounds,
-                change,
-                int(sums["records"]),
-                float(sums["largest_variance"]),
-                float(sums["taken"]),
-            )
+            return SharedCavity(model, rounds, change, int(sums["records"]), float(sums["taken"]))
 
 
 def _apart(hessian: FloatArray, new: FloatArray, old: FloatArray) -> float:
@@ -297,6 +288,11 @@ class Heavy:
     t: FloatArray
     number: npt.NDArray[np.intp]
     rest: float
+
+    @classmethod
+    def nobody(cls, columns: int) -> Heavy:
+        """Where nobody asks who carries the variance."""
+        return cls(np.zeros((0, columns)), np.zeros(0), np.zeros(0, dtype=np.intp), np.inf)
 
 
 def looked_at(records: int, columns: int) -> int:
@@ -331,111 +327,36 @@ def heavy_records(
     return Heavy(found["list_rows"][kept], found["list_t"][kept], found["list_number"][kept], rest)
 
 
-def _bounds(
+def _shares(
     model: MeanModel,
     question: FreshQuestion,
     heavy: Heavy,
     records: _Records,
     X: FloatArray,
     first: int,
-) -> tuple[FloatArray, FloatArray]:
-    """An upper bound of each record's largest share, and its variance before slack."""
+) -> tuple[Shares, FloatArray]:
+    """Who carries the variance of each record, and that variance before slack."""
     g, t = records.leverage, records.source(model, question)
     form = model.carried if question == "pool" else model.fresh
     assert form is not None
     total = np.maximum(_forms(X, form) - g**2 * t, 0.0)
-    largest = g * heavy.rest
+    divisor = np.where(total > 0.0, total, np.finfo(np.float64).tiny)
     solved = X @ model.inverse
-    here = {int(number) - first: place for place, number in enumerate(heavy.number)}
+    shares, seen = Shares.none(len(X)), np.zeros(len(X))
     for start in range(0, len(heavy.t), 64):
         part = slice(start, start + 64)
-        block = (solved @ heavy.rows[part].T) ** 2 * heavy.t[part]
-        for row, place in here.items():
-            if 0 <= row < len(X) and start <= place < start + 64:
-                block[row, place - start] = 0.0
-        largest = np.maximum(largest, block.max(axis=1, initial=0.0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(total > 0.0, largest / total, np.inf)), total
-
-
-def _doubtful(
-    model: MeanModel,
-    question: FreshQuestion,
-    heavy: Heavy,
-    most: int,
-    X: FloatArray,
-    y: FloatArray,
-    first: int,
-) -> Sums:
-    upper, total = _bounds(model, question, heavy, _records(model, X, y), X, first)
-    rows = np.flatnonzero(upper > HEAVY)[:most]
-    return {"list_rows": X[rows], "list_total": total[rows], "list_number": rows + first}
-
-
-@dataclass(frozen=True, eq=False)
-class Looked:
-    """The shares of the records that bounds do not settle: their numbers, sorted, and shares."""
-
-    number: npt.NDArray[np.intp]
-    shares: Shares
-
-    @classmethod
-    def nobody(cls) -> Looked:
-        """No record needs it."""
-        return cls(np.zeros(0, dtype=np.intp), Shares.unknown(0))
-
-
-def _moves(
-    model: MeanModel,
-    question: FreshQuestion,
-    rows: FloatArray,
-    total: FloatArray,
-    number: npt.NDArray[np.intp],
-    X: FloatArray,
-    y: FloatArray,
-    first: int,
-) -> Sums:
-    records = _records(model, X, y)
-    pull = np.copysign(np.sqrt(records.source(model, question)), records.state.force[:, 0])
-    found = {name: np.zeros(len(rows)) for name in ("largest_share", "squares", "cubes", "heavy")}
-    solved = model.inverse @ rows.T
-    for start in range(0, len(X), 4096):
-        part = slice(start, start + 4096)
-        moves = (X[part] @ solved) * pull[part, None]
-        own_row = number - first - start
-        inside = np.flatnonzero((own_row >= 0) & (own_row < len(moves)))
-        moves[own_row[inside], inside] = 0.0
-        share = moves**2 / total
-        found["largest_share"] = np.maximum(found["largest_share"], share.max(axis=0))
-        found["squares"] += np.einsum("ji,ji->i", share, share)
-        found["cubes"] += np.einsum("ji,ji->i", share, moves / np.sqrt(total))
-        found["heavy"] += np.where(share > HEAVY, share, 0.0).sum(axis=0)
-    return found
-
-
-def looked_into(
-    model: MeanModel, question: FreshQuestion, heavy: Heavy, most: int, over: Pass, name: str
-) -> Looked:
-    """The first ``most`` records that bounds do not settle, each beside all others."""
-    doubtful = over(f"{name} bounds", partial(_doubtful, model, question, heavy, most))
-    order = np.argsort(doubtful["list_number"])[:most]
-    if not len(order):
-        return Looked.nobody()
-    rows, number = doubtful["list_rows"][order], doubtful["list_number"][order].astype(np.intp)
-    total = np.maximum(doubtful["list_total"][order], np.finfo(np.float64).tiny)
-    found = over(f"{name} shares", partial(_moves, model, question, rows, total, number))
-    shares = Shares(
-        found["largest_share"], found["squares"], np.abs(found["cubes"]), found["heavy"]
-    )
-    return Looked(number, shares)
+        block = (heavy.rows[part] @ solved.T) ** 2 * heavy.t[part, None] / divisor
+        row = heavy.number[part] - first
+        here = np.flatnonzero((row >= 0) & (row < len(X)))
+        block[here, row[here]] = 0.0
+        shares, seen = shares.more(np.minimum(block, 1.0)), seen + block.sum(axis=0)
+    return shares.bounded(g * heavy.rest / divisor, 1.0 - seen), total
 
 
 def laws_of_block(
     cavity: SharedCavity,
     question: FreshQuestion,
     heavy: Heavy,
-    looked: Looked,
-    smoothing_gap: float,
     X: FloatArray,
     y: FloatArray,
     first: int,
@@ -444,7 +365,7 @@ def laws_of_block(
     model = cavity.model
     records = _records(model, X, y)
     state = records.state
-    upper, total = _bounds(model, question, heavy, records, X, first)
+    shares, total = _shares(model, question, heavy, records, X, first)
     variance = records.v if question == "pool" else total / records.slack**2
     variance = np.maximum(variance, max(1e-14 * float(np.median(variance)), 1e-300))
     points, weights = normal_points(1, 9)
@@ -452,12 +373,6 @@ def laws_of_block(
     inside = records.stack.joined(without, state.kappa, state.force, state.z).z[..., 0]
     mean_in = inside @ weights
     sd_in = np.sqrt((inside - mean_in[:, None]) ** 2 @ weights)
-    shares = Shares.unknown(len(y))
-    shares.bound(upper)
-    place = looked.number - first
-    here = (place >= 0) & (place < len(y))
-    for name in ("largest", "squares", "cubes", "heavy"):
-        getattr(shares, name)[place[here]] = getattr(looked.shares, name)[here]
     return ScoreMoments(
         mean_in=mean_in,
         sd_in=sd_in,
@@ -466,29 +381,87 @@ def laws_of_block(
         rounds=cavity.rounds,
         change=cavity.change,
         converged=cavity.converged,
-        smoothing_gap=smoothing_gap,
         shares=shares,
-        by_size=np.ones(len(y)),
     )
 
 
-def _spreads(
-    smooth: MeanModel, plain: MeanModel, each: int, X: FloatArray, y: FloatArray, first: int
+@dataclass(frozen=True, eq=False)
+class Refits:
+    """Fits on parts of the records, and what they say of some records.
+
+    Attributes
+    ----------
+    rows, y, number
+        The features (s, d), labels and numbers of a sample of the records.
+    scores, inside
+        (K, s) the predictions of K fits, and who was in each.
+    """
+
+    rows: FloatArray
+    y: FloatArray
+    number: npt.NDArray[np.intp]
+    scores: FloatArray
+    inside: npt.NDArray[np.bool_]
+
+
+def drawn_parts(number: npt.NDArray[np.intp], refits: int, fraction: float) -> npt.NDArray[Any]:
+    """(K, n) whether each record is in each part: by its number alone, wherever it is read.
+
+    The finaliser of SplitMix64 (Steele and others, 2014) makes 64 even bits of refit and number.
+    """
+    with np.errstate(over="ignore"):
+        bits = number.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        bits = bits + np.arange(1, refits + 1, dtype=np.uint64)[:, None] * np.uint64(
+            0xD1B54A32D192ED03
+        )
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray((bits ^ (bits >> np.uint64(31))) < np.uint64(int(fraction * 2.0**64)))
+
+
+def _pulls(
+    loss: str,
+    thetas: FloatArray,
+    fraction: float,
+    each: int,
+    X: FloatArray,
+    y: FloatArray,
+    first: int,
 ) -> Sums:
-    part = slice(None, None, each)
-    wide = _records(smooth, X[part], y[part]).v
-    narrow = _records(plain, X[part], y[part], plain=True).v
-    return {"list_ratio": np.sqrt(wide / np.maximum(narrow, 1e-300))}
+    """The forces on K fits (K, d), and a sample of the records, one in ``each``."""
+    number = first + np.arange(len(y))
+    inside = drawn_parts(number, len(thetas), fraction)
+    force = LOSSES[loss].force(thetas @ X.T, y[None])
+    kept = number % each == 0
+    return {
+        "slopes": (force * inside) @ X,
+        "list_rows": X[kept],
+        "list_y": y[kept],
+        "list_number": number[kept],
+    }
 
 
-def smoothing_gap_by_passes(
-    fit: LinearFit, cavity: SharedCavity, over: Pass, name: str, *, narrow: float, sample: int
-) -> float:
-    """Median of smoothed sd over plain sd, less one, over about ``sample`` records."""
-    if LOSSES[fit.loss].quadratic or cavity.largest_variance < narrow**2:
-        return 0.0
-    start = replace(fit, theta=cavity.model.theta)
-    plain = solve_by_passes(start, cavity.model.fraction, over, f"{name} plain", plain=True)
-    each = max(1, cavity.records // sample)
-    found = over(f"{name} spreads", partial(_spreads, cavity.model, plain.model, each))
-    return float(np.median(found["list_ratio"]) - 1.0)
+def refits_by_passes(
+    fit: LinearFit, fraction: float, refits: int, over: Pass, name: str, *, each: int
+) -> Refits:
+    """Fits on random parts of the records, all by the same passes; one record in ``each`` is asked.
+
+    The steps are those of the Hessian of all records times the fraction, which differs from each
+    part's own by a share of about sqrt(d / n): each pass takes that share of the distance.
+    """
+    _, _, sums = hessian_of(fit, over, f"{name} start")
+    hessian = fraction * sums["curved"] + np.diag(fit.penalty)
+    inverse = spd_inverse(hessian, "the model")
+    spread = fraction * (1.0 - fraction) * np.sum(inverse * sums["noisy"])
+    thetas = np.repeat(fit.theta[None], refits, axis=0)
+    for number in range(MOST_NEWTON):
+        found = over(f"{name} pass {number:02d}", partial(_pulls, fit.loss, thetas, fraction, each))
+        steps = (found["slopes"] + fit.penalty * thetas) @ inverse
+        thetas = thetas - steps
+        apart = float(np.einsum("kd,de,ke->k", steps, hessian, steps).max())
+        if apart <= REFITTED**2 * spread:
+            break
+    order = np.argsort(found["list_number"])
+    rows, which = found["list_rows"][order], found["list_number"][order].astype(np.intp)
+    inside = drawn_parts(which, refits, fraction)
+    return Refits(rows, found["list_y"][order], which, thetas @ rows.T, inside)

@@ -136,36 +136,23 @@ def solve_cavity(
     problem: ConvexProblem,
     fraction: float,
     groups: Codes | None = None,
-    *,
-    start: Cavity | None = None,
-    plain: bool = False,
-    tolerance: float | None = None,
 ) -> Cavity:
     """Iterate the rounds until predictions, kappa and v stand still.
 
-    ``groups`` has each record's group, from 0, where whole groups leave.  ``plain`` takes the mean
-    prediction for its law.  ``start`` is a cavity of the same units to begin with.
+    ``groups`` has each record's group, from 0, where whole groups leave.
     """
     route = route_of(problem, fraction, groups)
     stacks: tuple[Stack, ...] = route.stacks
-    if start is None:
-        where = route.start
-        states = tuple(
-            _first(stack, z, fraction)
-            for stack, z in zip(stacks, route.predict(where), strict=True)
-        )
-    else:
-        where, states = start.where, start.states
+    where = route.start
+    states = tuple(
+        _first(stack, z, fraction) for stack, z in zip(stacks, route.predict(where), strict=True)
+    )
     predictions = [state.z for state in states]
-    tolerance = max(TOLERANCE if tolerance is None else tolerance, route.tolerance)
+    tolerance = max(TOLERANCE, route.tolerance)
     change, rounds = np.inf, 0
-    kept = start is not None and not route.exact
-    if start is not None and kept:  # its factors cost as much as several fits
-        response, g, slack = start.response, start.g, start.slack
-        kappas = [state.kappa for state in states]
     while change > tolerance and rounds < MAX_ROUNDS:
         rounds += 1
-        if not kept and (rounds - 1) % route.rounds_held == 0:
+        if (rounds - 1) % route.rounds_held == 0:
             inside = [state.c for state in states]
             response = route.respond(inside)
             g = response.leverage()
@@ -182,9 +169,9 @@ def solve_cavity(
         predictions = route.predict(where)
         inner = response.others([state.t for state in states], g)
         spreads = [through(*pair) for pair in zip(slack, inner, strict=True)]
-        before, first = states, plain or (start is None and rounds <= route.plain_rounds)
+        before, plain = states, rounds <= route.plain_rounds
         states = tuple(
-            renewed(stack, old.m + z - old.z, v, kappa, z, old.force, fraction, plain=first)
+            renewed(stack, old.m + z - old.z, v, kappa, z, old.force, fraction, plain=plain)
             for stack, old, z, v, kappa in zip(
                 stacks, before, predictions, spreads, kappas, strict=True
             )

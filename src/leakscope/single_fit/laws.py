@@ -14,7 +14,7 @@ from leakscope.laws.pair import LawPair
 from leakscope.single_fit.cavity import Cavity, solve_cavity
 from leakscope.single_fit.losses import Codes, label_log_odds, softmax
 from leakscope.single_fit.problem import ConvexProblem
-from leakscope.single_fit.responses import Features, Stacked
+from leakscope.single_fit.responses import Stacked
 from leakscope.single_fit.shares import Carriers, Shares
 from leakscope.single_fit.units import (
     MOST_SMOOTHED,
@@ -26,18 +26,6 @@ from leakscope.single_fit.units import (
     transposed,
     unit_matrix,
 )
-
-# Below this spread of the predictions the loss is quadratic over it, and smoothing changes nothing.
-NARROW = 0.1
-# What a second cavity is solved to that is only compared with the first.
-COARSE = 1e-2
-# Training sets vary in size by about this many standard deviations.  What that changes of the
-# spread is computed where they are small, or where the coefficients take up much of them.
-SIZES, FEW, MUCH = 2.0, 0.2, 0.5
-# With fewer units in a training set, or out of it, the sum over them is far from a normal.
-LEAST = 12
-# Without a unit whose variance is raised by more than this the fit is not determined.
-MOST_RAISED = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,13 +216,8 @@ class ScoreMoments:
         (U,) of the score: of a record's, or of a sum of the scores of a group's rows.
     rounds, change, converged
         Of the cavity.
-    smoothing_gap
-        Median over the predictions of smoothed sd over plain sd, less one.
     shares
         How unequally the other units share in the variance.
-    by_size
-        How many times the spread is as large in training sets two standard deviations smaller than
-        the mean one; infinite where some are empty, or interpolate.
     yields
         x' H^{-1} x of models with and without the record: what a posterior draw of unit variance
         adds to the variance of the prediction; of records with one output.
@@ -251,9 +234,7 @@ class ScoreMoments:
     rounds: int
     change: float
     converged: bool
-    smoothing_gap: float
     shares: Shares
-    by_size: FloatArray
     yields: tuple[FloatArray, FloatArray] | None = None
     moved: FloatArray | None = None
     classes: ClassLaws | None = None
@@ -348,9 +329,7 @@ def laws_along(
         rounds=cavity.rounds,
         change=cavity.change,
         converged=cavity.converged,
-        smoothing_gap=smoothing_gap(cavity),
         shares=Carriers.of(cavity, gradients, fresh=fresh).shares(variances),
-        by_size=spread_by_size(cavity),
         yields=_yields(cavity),
         classes=classes,
     )
@@ -364,88 +343,3 @@ def _yields(cavity: Cavity) -> tuple[FloatArray, FloatArray] | None:
     inside = stack.joined(state.m[:, None], state.kappa, state.force, state.z).z
     kappa, h = state.kappa[:, 0, 0], stack.curvature(inside)[:, 0, 0, 0]
     return kappa / (1.0 + kappa * h), kappa
-
-
-def smoothing_gap(cavity: Cavity) -> float:
-    """Median of smoothed sd over plain sd, less one, by a second solution without points."""
-    diagonals = [np.einsum("icc->ic", state.v) for state in cavity.states]
-    widest = max(float(np.max(part)) for part in diagonals)
-    if cavity.problem.quadratic or cavity.fraction == 1.0 or widest < NARROW**2:
-        return 0.0
-    plain = solve_cavity(
-        cavity.problem,
-        cavity.fraction,
-        cavity.groups,
-        start=cavity,
-        plain=True,
-        tolerance=COARSE,
-    )
-    ratios = [
-        np.sqrt(wide / np.maximum(np.einsum("icc->ic", state.v), 1e-300)).ravel()
-        for wide, state in zip(diagonals, plain.states, strict=True)
-    ]
-    return float(np.median(np.concatenate(ratios)) - 1.0)
-
-
-def smaller_share(fraction: float, records: int) -> float:
-    """The share of the records in a training set two standard deviations smaller than the mean.
-
-    Fresh others of the released number vary as much as halves do, in what they determine.
-    """
-    varied = fraction * (1.0 - fraction) if fraction < 1.0 else 0.25
-    return fraction - SIZES * float(np.sqrt(varied / records))
-
-
-def too_small(fraction: float, records: int) -> bool:
-    """Whether training sets hold, or leave out, too few records for the sum to be near a normal."""
-    out = records if fraction == 1.0 else (1.0 - fraction) * records
-    return min(fraction * records, out) < LEAST
-
-
-def spread_by_size(cavity: Cavity) -> FloatArray:
-    """(U,) how many times larger the sd is in small training sets; 1 where that need not be asked.
-
-    Training sets of unequal groups vary in size as those of fewer equal ones would.
-    """
-    problem, fraction = cavity.problem, cavity.fraction
-    sizes = np.ones(cavity.units)
-    for stack in cavity.stacks:
-        sizes[stack.units] = stack.rows.shape[1]
-    alike = int(sizes.sum() ** 2 / (sizes**2).sum())
-    if too_small(fraction, alike):
-        return np.full(cavity.units, np.inf)
-    less, rows = smaller_share(fraction, alike), float(sizes.sum())
-    taken = sum(float(np.sum(1.0 - np.einsum("uii->ui", slack))) for slack in cavity.slack)
-    found = _undetermined(cavity)
-    unpenalised = np.count_nonzero(problem.penalty_at(1.0) == 0.0) if problem.X is not None else 0
-    free = int(unpenalised) * problem.outputs
-    if fraction - less <= FEW * fraction and taken <= MUCH * fraction * rows:
-        return found
-    if less <= 0.0 or free >= less * rows:
-        return np.full(cavity.units, np.inf)
-    if not cavity.response.route.exact:
-        return found
-    try:
-        other = solve_cavity(problem, less, cavity.groups, start=cavity, tolerance=COARSE)
-    except InputError:  # so few records do not determine the fit
-        return np.full(cavity.units, np.inf)
-    pairs = (cavity.pool_variances, other.pool_variances)
-    if fraction == 1.0:
-        pairs = (cavity.fresh_variances, other.fresh_variances)
-    for stack, before, after in zip(cavity.stacks, *pairs, strict=True):
-        ratio = np.einsum("icc->i", after) / np.maximum(np.einsum("icc->i", before), 1e-300)
-        found[stack.units] *= np.sqrt(np.maximum(ratio, 1e-300))
-    return found
-
-
-def _undetermined(cavity: Cavity) -> FloatArray:
-    """1, or infinite where the fit without the unit is not determined: I - g c has no digits.
-
-    In function space it has them all.
-    """
-    found = np.ones(cavity.units)
-    if isinstance(cavity.response.route, Features):
-        for stack, slack in zip(cavity.stacks, cavity.slack, strict=True):
-            raised = np.abs(np.linalg.inv(slack)).max(axis=(1, 2)) > MOST_RAISED
-            found[stack.units[raised]] = np.inf
-    return found

@@ -238,9 +238,7 @@ def still_laws(
         rounds=1,
         change=last_step,
         converged=last_step <= 1e-6,
-        smoothing_gap=0.0,
         shares=Shares.unknown(len(inside)),
-        by_size=np.ones(len(inside)),
         yields=yields,
         moved=moved,
     )

@@ -71,66 +71,54 @@ class ConvexProblem:
         y = np.ascontiguousarray(self.y, dtype=np.float64)
         if y.ndim != 1 + (self.loss == "square" and y.ndim == 2) or len(y) < 2:
             raise InputError("A fitted model needs one label for each of at least two records.")
-        _finite(y, "labels")
-        object.__setattr__(self, "y", y)
         if (self.X is None) == (self.kernel is None):
             raise InputError("A fitted model is given by a design X or by a kernel, not both.")
         weights = as_weights(self.weights, len(y))
-        _finite(weights, "sample weights")
-        if np.any(weights < 0.0) or not np.any(weights > 0.0):
-            raise InputError("Sample weights must be zero or above, and not all zero.")
-        object.__setattr__(self, "weights", weights)
+        taken = {"labels": y, "sample weights": weights}
         if self.X is not None:
-            X = np.ascontiguousarray(self.X, dtype=np.float64)
+            X = taken["features"] = np.ascontiguousarray(self.X, dtype=np.float64)
             if X.ndim != 2 or len(X) != len(y):
                 raise InputError(
                     f"X must have one row per record, but its shape is {X.shape} and there are "
                     f"{len(y)} labels."
                 )
-            _finite(X, "features")
             penalty = np.zeros(X.shape[1]) if self.penalty is None else np.asarray(self.penalty)
             penalty = np.array(np.broadcast_to(penalty, X.shape[1:]), dtype=np.float64)
-            _finite(penalty, "penalties")
-            if np.any(penalty < 0.0):
-                raise InputError("A penalty must be zero or above.")
+            taken["penalties"] = penalty
             object.__setattr__(self, "X", X)
             object.__setattr__(self, "penalty", penalty)
         else:
-            kernel = np.ascontiguousarray(self.kernel, dtype=np.float64)
+            kernel = taken["kernel entries"] = np.ascontiguousarray(self.kernel, dtype=np.float64)
             if kernel.shape != (len(y), len(y)):
                 raise InputError(
                     f"The kernel matrix must be {len(y)} x {len(y)}, but it is {kernel.shape}."
                 )
-            _finite(kernel, "kernel entries")
             object.__setattr__(self, "kernel", kernel)
+        for what, array in taken.items():
+            _finite(array, what)
+        for what in ("sample weights", "penalties"):
+            if np.any(taken.get(what, 0.0) < 0.0):
+                raise InputError(f"The {what} must be zero or above.")
+        if not np.any(weights > 0.0):
+            raise InputError("The sample weights must not all be zero.")
+        object.__setattr__(self, "y", y)
+        object.__setattr__(self, "weights", weights)
         self._check_labels(y)
 
     def _check_labels(self, y: FloatArray) -> None:
-        if self.loss == "logistic" and not np.all((y == 0.0) | (y == 1.0)):
-            raise InputError("The logistic loss needs labels 0 and 1.")
-        if self.loss == "poisson" and np.any(y < 0.0):
-            row = int(np.argmax(y < 0.0))
-            raise InputError(f"A Poisson label must be zero or above, but row {row} has {y[row]}.")
-        if self.loss.startswith("tweedie") and np.any(y < 0.0 if self._skewed else y <= 0.0):
-            row = int(np.argmax(y < 0.0 if self._skewed else y <= 0.0))
-            bound = "zero or above" if self._skewed else "above zero"
-            raise InputError(f"A label must be {bound} here, but row {row} has {y[row]}.")
-        if self.loss == "softmax":
-            codes = np.unique(y)
-            if self.classes < 2 or np.any(codes != np.round(codes)) or codes[0] < 0:
-                raise InputError("The softmax loss needs class codes 0, 1, 2, and so on.")
-            if codes[-1] >= self.classes:
-                raise InputError(
-                    f"The labels go up to class {int(codes[-1])}, but the model has "
-                    f"{self.classes} classes."
-                )
+        least, classes = LOSSES[self.loss].power if self.loss != "softmax" else None, self.classes
+        allowed, words = {
+            "square": (np.isfinite(y), "a number"),
+            "logistic": ((y == 0.0) | (y == 1.0), "0 or 1"),
+            "softmax": ((y == np.round(y)) & (y >= 0) & (y < classes), f"a code below {classes}"),
+        }.get(self.loss, (y > 0.0, "above zero") if least == 2.0 else (y >= 0.0, "zero or above"))
+        if not np.all(allowed):
+            row = int(np.argmin(allowed))
+            raise InputError(
+                f"A label of the {self.loss} loss must be {words}, but row {row} has {y[row]:g}."
+            )
         if self.loss in ("logistic", "softmax") and len(np.unique(y)) < 2:
             raise InputError("All records have one class; a classifier needs at least two.")
-
-    @property
-    def _skewed(self) -> bool:
-        """Whether a Tweedie loss has a power below 2, where a label may be zero."""
-        return (LOSSES[self.loss].power or 2.0) < 2.0
 
     @property
     def records(self) -> int:

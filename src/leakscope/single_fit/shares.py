@@ -1,9 +1,8 @@
 """Who carries the variance of a unit's score: how unequally the other units share in it.
 
 The part of unit j in unit i is r_i' G_ij t'_j G_ij' r_i, with r_i the gradient of i's score over
-its slack.  It is at most (r_i' g_i r_i) tr(t'_j g_j), so that where not all rows of G can be looked
-at, the units with the largest traces are looked at one by one, and the first of the others bounds
-the rest.
+its slack.  It is at most (r_i' g_i r_i) tr(t'_j g_j): the units with the largest traces are looked
+at one by one, as many as can be, and the first of the others bounds the rest.
 """
 
 from __future__ import annotations
@@ -23,58 +22,59 @@ from leakscope.single_fit.units import along, solved, square_root, transposed
 # Rows of G that may be looked at: so many entries, or so many rows for each coefficient, which is
 # what the rounds cost.
 MOST_ENTRIES, ROWS_PER_COEFFICIENT = 6e7, 40
-# Below this share no other unit is heavy, and an upper bound says enough.  Units are looked at
-# until the rest are surely below the second, where their skewness hardly counts either.
-HEAVY, LIGHT = 0.05, 0.02
+# A share above this is heavy; where no unit that was not looked at can have as much, no more are.
+HEAVY = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """With s_j the share of unit j, which sum to one over the others; NaN where nobody looked.
+    """With s_j the share of unit j, which sum to one over the others; all are upper bounds.
 
     Attributes
     ----------
     largest
-        (U,) the largest s_j, or an upper bound of it where that is below `HEAVY`.
-    squares, cubes
-        (U,) the sum of s_j^2, and the size of the sum of s_j^1.5 with the signs of the moves, or
-        without them, which is more: kurtosis and skewness of the score come from them.
+        (U,) the largest s_j.
+    squares
+        (U,) the sum of s_j^2.
     heavy
         (U,) the sum of the shares that are above `HEAVY`.
     """
 
     largest: FloatArray
     squares: FloatArray
-    cubes: FloatArray
     heavy: FloatArray
 
     @property
     def effective(self) -> FloatArray:
-        """How many equal units would share as unequally; at least so many where bounded."""
+        """How many equal units would share as unequally, at least."""
         return np.asarray(1.0 / np.maximum(self.squares, 1e-300))
 
     @classmethod
     def unknown(cls, size: int) -> Shares:
-        """Nobody looked at anybody."""
-        return cls(*(np.full(size, np.nan) for _ in range(4)))
+        """Nobody looked at anybody: one unit may carry all."""
+        return cls(*(np.ones(size) for _ in range(3)))
 
-    def bound(self, upper: FloatArray) -> Codes:
-        """Note upper bounds of the largest shares; the units that they do not settle."""
-        clear = upper <= HEAVY
-        # a sum of s^a is at most the largest s to the power of a - 1
-        self.largest[clear] = self.squares[clear] = upper[clear]
-        self.cubes[clear], self.heavy[clear] = np.sqrt(upper[clear]), 0.0
-        return np.flatnonzero(~clear)
+    @classmethod
+    def none(cls, size: int) -> Shares:
+        """Before any unit is looked at."""
+        return cls(*(np.zeros(size) for _ in range(3)))
 
-    def note(self, units: Codes, moves: npt.NDArray[np.floating]) -> None:
-        """Note how far all units (columns) move the scores of these (rows), up to a factor."""
-        parts = moves**2
-        total = np.maximum(parts.sum(axis=1, keepdims=True), np.finfo(parts.dtype).tiny)
-        share = parts / total
-        self.largest[units] = share.max(axis=1)
-        self.squares[units] = np.einsum("ij,ij->i", share, share)
-        self.cubes[units] = np.abs(np.einsum("ij,ij->i", share, moves / np.sqrt(total)))
-        self.heavy[units] = np.where(share > HEAVY, share, 0.0).sum(axis=1)
+    def more(self, share: npt.NDArray[np.floating]) -> Shares:
+        """With the shares (k, U) of some more units."""
+        return Shares(
+            np.maximum(self.largest, share.max(axis=0, initial=0.0)),
+            self.squares + np.einsum("ij,ij->j", share, share),
+            self.heavy + np.where(share > HEAVY, share, 0.0).sum(axis=0),
+        )
+
+    def bounded(self, rest: FloatArray, left: FloatArray) -> Shares:
+        """Where the units that were not looked at share ``left``, none of them above ``rest``."""
+        left = np.clip(left, 0.0, 1.0)
+        return Shares(
+            np.minimum(np.maximum(self.largest, rest), 1.0),
+            np.minimum(self.squares + np.minimum(rest, left) * left, 1.0),
+            np.minimum(self.heavy + np.where(rest > HEAVY, left, 0.0), 1.0),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,85 +124,56 @@ class Carriers:
             if len(here):
                 yield number, place[units[here]], here
 
-    def moves(self, units: Codes) -> npt.NDArray[np.floating]:
-        """How far every unit (columns) moves the scores of some (rows), signed by its force."""
-        kind = np.float32
-        moves = np.empty((len(units), self.cavity.units), dtype=kind)
+    def parts(self, units: Codes) -> FloatArray:
+        """(k, U) the parts that some units have in the variance of every unit's score."""
+        parts = np.zeros((len(units), self.cavity.units))
         for number, place, here in self.stack_of(units):
-            reply = self.replies[number][place]
-            every = self.cavity.response.rows(number, place, reply)
-            for stack, state, t, met in zip(
-                self.cavity.stacks, self.cavity.states, self.pulls, every, strict=True
-            ):
-                if stack.size == 1:
-                    pull = np.copysign(np.sqrt(np.maximum(t[:, 0, 0], 0.0)), state.force[:, 0])
-                    moves[np.ix_(here, stack.units)] = met[..., 0] * pull.astype(met.dtype)
-                    continue
-                part = np.einsum("kui,uij,kuj->ku", met, t, met, optimize=True)
-                towards = np.einsum("kui,ui->ku", met, state.force)
-                moves[np.ix_(here, stack.units)] = np.copysign(
-                    np.sqrt(np.maximum(part, 0.0)), towards
-                )
-        moves[np.arange(len(units)), units] = 0.0
-        return moves
+            # G is symmetric: the rows of a unit are its columns.
+            root = square_root(self.pulls[number][place])
+            for column in range(root.shape[2]):
+                every = self.cavity.response.rows(number, place, root[:, :, column])
+                for stack, reply, met in zip(self.cavity.stacks, self.replies, every, strict=True):
+                    moved = np.einsum("kuq,uq->ku", met, reply.astype(met.dtype))
+                    parts[np.ix_(here, stack.units)] += moved**2
+        parts[np.arange(len(units)), units] = 0.0
+        return parts
 
-    def largest_at_most(self, variances: FloatArray, looked: int) -> FloatArray:
-        """(U,) an upper bound of every unit's largest share, from the columns of some units."""
-        loads, reach = np.empty(self.cavity.units), np.empty(self.cavity.units)
+    def shares(self, variances: FloatArray) -> Shares:
+        """Of every unit, whose scores have these variances (U,)."""
+        count, route = self.cavity.units, self.cavity.response.route
+        loads, reach = np.empty(count), np.empty(count)
         for stack, t, g, reply in zip(
             self.cavity.stacks, self.pulls, self.cavity.g, self.replies, strict=True
         ):
             loads[stack.units] = np.einsum("uij,uji->u", t, g)
             reach[stack.units] = np.einsum("ui,ui->u", along(g, reply), reply)
-        order = np.argsort(-loads, kind="stable")
         with np.errstate(divide="ignore", invalid="ignore"):
-            reach = np.where(variances > 0.0, reach / variances, np.inf)
-        needed = int(np.count_nonzero(loads * np.max(reach) > LIGHT))
-        looked = min(looked, needed)
-        largest = reach * loads[order[min(looked, len(order) - 1)]]
-        for units in _few(order[:looked], len(order)):
-            largest = np.maximum(largest, self.parts_of(units) / variances)
-        return np.asarray(largest)
-
-    def parts_of(self, units: Codes) -> FloatArray:
-        """(U,) the largest part that one of some units has in each unit's variance."""
-        largest = np.zeros(self.cavity.units)
-        for number, place, here in self.stack_of(units):
-            root = square_root(self.pulls[number][place]).astype(np.float32)
-            # G is symmetric: the rows of the heavy ones are their columns
-            parts = np.zeros((len(place), self.cavity.units), dtype=np.float32)
-            for column in range(root.shape[2]):
-                every = self.cavity.response.rows(number, place, root[:, :, column])
-                for stack, reply, met in zip(self.cavity.stacks, self.replies, every, strict=True):
-                    moved = met[..., 0] * reply[:, 0].astype(np.float32)
-                    if stack.size > 1:
-                        moved = np.einsum("kuq,uq->ku", met, reply)
-                    parts[:, stack.units] += moved**2
-            parts[np.arange(len(place)), units[here]] = 0.0
-            largest = np.maximum(largest, parts.max(axis=0))
-        return largest
-
-    def shares(self, variances: FloatArray) -> Shares:
-        """Of every unit where the rows of G are not too many; else bounds, and rows for the rest.
-
-        ``variances`` (U,) are those of the scores.
-        """
-        count, route = self.cavity.units, self.cavity.response.route
-        found, doubtful = Shares.unknown(count), np.arange(count)
+            reach = np.where(variances > 0.0, route.bound_factor * reach / variances, np.inf)
+        order = np.argsort(-loads, kind="stable")
         predictions = sum(state.z.size for state in self.cavity.states)
-        allowed = int(max(MOST_ENTRIES / predictions, ROWS_PER_COEFFICIENT * route.start.size))
-        allowed = min(allowed, route.rows_allowed)
-        if allowed < count:
-            most = max(len(s.force[0]) for s in self.cavity.states)
-            upper = route.bound_factor * self.largest_at_most(variances, max(allowed // most, 1))
-            doubtful = found.bound(upper)[:allowed]
-        for units in _few(doubtful, predictions):
-            found.note(units, self.moves(units))
-        return found
+        allowed = max(MOST_ENTRIES / predictions, ROWS_PER_COEFFICIENT * route.start.size)
+        widest = max(state.z.shape[1] for state in self.cavity.states)
+        allowed = max(min(allowed, route.rows_allowed) / widest, 1)
+        needed = int(np.count_nonzero(loads * np.max(reach) > HEAVY))
+        looked = count if allowed >= count else min(int(allowed), needed)
+        found, seen = Shares.none(count), np.zeros(count)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for units in _few(order[:looked], predictions):
+                share = np.nan_to_num(self.parts(units) / variances, nan=1.0, posinf=1.0)
+                found, seen = found.more(share), seen + share.sum(axis=0)
+        if looked == count:
+            return found
+        return found.bounded(reach * loads[order[looked]], 1.0 - seen)
 
     def neighbours(self, units: Codes, most: int) -> Neighbours:
         """What makes the laws of some units: the ``most`` others with the largest shares."""
-        parts = self.moves(units).astype(np.float64) ** 2
+        parts = np.zeros((len(units), self.cavity.units))
+        for number, place, here in self.stack_of(units):
+            every = self.cavity.response.rows(number, place, self.replies[number][place])
+            for stack, t, met in zip(self.cavity.stacks, self.pulls, every, strict=True):
+                part = np.einsum("kui,uij,kuj->ku", met, t, met, optimize=True)
+                parts[np.ix_(here, stack.units)] = np.maximum(part, 0.0)
+        parts[np.arange(len(units)), units] = 0.0
         parts = parts / np.maximum(parts.sum(axis=1, keepdims=True), 1e-300)
         others = np.argsort(-parts, axis=1, kind="stable")[:, : min(most, parts.shape[1] - 1)]
         weight, surprise = np.empty(self.cavity.units), np.empty(self.cavity.units)

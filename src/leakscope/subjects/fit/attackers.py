@@ -47,7 +47,10 @@ def against_attackers(
             try:
                 found = fitted.laws_of(
                     model, question=cast(Any, question), fraction=fraction, observes=laws.observes
-                ).noised(noise)
+                )
+                found = found.noised(noise)
+                if laws.check is not None:
+                    found = found.checked_as(laws.check)
                 measured = {}
             except InputError:
                 # Such a training set determines no fit; the others say enough.
@@ -73,5 +76,5 @@ def _row(
         attacker=name,
         question=laws.question,
         fraction=laws.fraction,
-        **summed_up(laws.law_pair(), laws.trusted, columns),
+        **summed_up(laws.law_pair(), laws.confirmed, columns),
     )

@@ -33,24 +33,26 @@ def penalty_sweep(fit: NamedFit, laws: fitted.FittedLaws) -> list[PenaltyOption]
 def _option(fit: NamedFit, laws: fitted.FittedLaws, factor: float) -> PenaltyOption | None:
     other = fit if factor == 1.0 else with_penalty(fit, factor)
     assert fit.setting is not None
+    check = laws.check
     if factor != 1.0:
         try:
-            laws = fitted.laws_of(
+            other_laws = fitted.laws_of(
                 other.described,
                 question=laws.question,
                 fraction=laws.fraction,
                 observes=laws.observes,
             )
+            laws = other_laws if check is None else other_laws.checked_as(check)
         except InputError:
             # With a penalty as small as this no fit settles; the others say enough.
             return None
-    if not laws.trusted.any():
+    if not laws.confirmed.any():
         return None
     return PenaltyOption(
         setting=fit.setting,
         value=float(other.parameters[fit.setting]),
         factor=factor,
-        **summed_up(laws.law_pair(), laws.trusted),
+        **summed_up(laws.law_pair(), laws.confirmed),
         score=fit.score_name,
         score_now=fit.score,
         score_then=other.score,

@@ -20,7 +20,7 @@ from leakscope._numerics.memory import require_memory
 from leakscope.data.columns import listed
 from leakscope.data.datasets import Dataset, subgroup_label
 from leakscope.errors import InputError
-from leakscope.fitted.fitted_laws import FittedLaws, smooth
+from leakscope.fitted.fitted_laws import FittedLaws
 from leakscope.fitted.problem import FittedModel
 from leakscope.fitted.refits import inner_model
 from leakscope.fitted.secret import (
@@ -36,6 +36,7 @@ from leakscope.results.columns import COLUMNS, Record
 from leakscope.results.sections import Section
 from leakscope.results.shown import certain
 from leakscope.subjects.subgroups import SMALL_BELOW
+from leakscope.trust import LEAST_EFFECTIVE
 
 if TYPE_CHECKING:
     from leakscope.subjects.fit.subject import Fit
@@ -93,7 +94,7 @@ def secret_of(fit: Fit, laws: FittedLaws) -> tuple[SecretAttribute, dict[str, ND
     chances = secret_chances(found, *beliefs(prior, found, rows, column.numbers))
     shares, _ = beliefs("shares", found, rows)
     advantage = np.asarray(measures.advantage(found.law_pair(chances.other)))
-    trusted = laws.trusted & smooth(found.shares, laws.question, laws.fraction)
+    trusted = laws.confirmed & (found.shares.effective >= LEAST_EFFECTIVE)
     columns = {
         "secret_prior": chances.prior,
         "secret_without": chances.without,

@@ -124,8 +124,8 @@ ASKED_OF_FIT = (
 # With fewer shadow models, a standard deviation is not known to a fifth.
 LEAST_MODELS = 20
 
-# Laws of one fit answer where they are confirmed for at least this share of the records.
-LEAST_CONFIRMED = 0.5
+# What a record is confirmed by.
+CHECK = "refits of the recipe agree with its law"
 
 # Of a ridge audit with its run directory, of one core; measured with 20,000 and 60,000 records.
 SECONDS_PER_RECORD = 115e-6
@@ -247,32 +247,18 @@ class Fit(Subject):
         return subject
 
     def _require_laws_that_hold(self, asked: Asked, stage: Stages) -> None:
-        """Pass on a model whose laws of one fit are not confirmed for half of its records.
-
-        Its steps, or what a search chooses, change with the records.  Models of halves learn all
-        of it again, but for what is frozen.
-        """
-        whole = self.described.whole
+        """Pass on a model whose laws of one fit refits contradict: halves take the whole recipe."""
         usual = all(
             getattr(asked.chosen, name) == getattr(MODEL_DEFAULTS, name) for name in ASKED_OF_FIT
         )
-        if whole is None or not usual or asked.sample_weight is not None or whole.found.frozen:
+        whole = self.described.whole
+        frozen = whole is not None and whole.found.frozen
+        if not usual or asked.sample_weight is not None or frozen or self.estimator is None:
             return
-        if whole.found.calibrated:
-            raise PassedOnError(
-                "the laws of one fit do not hold: the map that calibrates its answers is learned "
-                "from the records too."
-            )
         with stage("laws"):
             laws = self._laws_of_fit()
-        confirmed_share = float(laws.trusted.mean())
-        # What could not be fitted again on a part is not refuted, and halves could not be either.
-        if laws.looked.any() and confirmed_share < LEAST_CONFIRMED:
-            raise PassedOnError(
-                "the laws of one fit do not hold: with what is learned beside the coefficients "
-                f"({', '.join(whole.learned)}) refits confirm them for "
-                f"{100 * confirmed_share:.0f}% of the {self.unit}s."
-            )
+        if laws.check is not None and not laws.check.law_holds:
+            raise PassedOnError(f"the laws of one fit do not hold: {laws.check.sentence}")
         self._plain_laws = laws
 
     @classmethod
@@ -518,17 +504,18 @@ class Fit(Subject):
         """Both laws of every record's score, from the one fit."""
         with stage("laws"):
             found = (self._plain_laws or self._laws_of_fit()).noised(self.noise)
-            self._require_numbers(found)
         self.fitted_laws = found
         return laws_of_fit(found)
 
     def _laws_of_fit(self) -> fitted.FittedLaws:
-        return fitted.laws_of(
+        laws = fitted.laws_of(
             self.described,
             question=self.settings["question"],
             fraction=self.settings["fraction"],
             observes=self.settings["observes"],
         )
+        self._require_numbers(laws)
+        return fitted.counted(laws, self.described, self.whole)
 
     def _require_numbers(self, laws: fitted.FittedLaws) -> None:
         """Refuse laws that are not numbers: a fit at the edge of float64."""
@@ -888,8 +875,8 @@ def _remedies(audit: Audit) -> list[Section]:
 def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:
     """The laws of one fit, with the check that each record passed."""
     pair = found.law_pair()
-    trust = Trust.checked(found.check, found.trusted, looked=found.looked)
-    refits = {} if found.moved_by_refits is None else {"moved_by_refits": found.moved_by_refits}
+    looked = np.full(found.records, found.check is not None)
+    trust = Trust.checked(CHECK, found.confirmed, looked=looked)
     size, weights = {}, {}
     if found.people is not None:
         size = {
@@ -909,14 +896,13 @@ def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:
             "sd_without": found.nonmember_sd,
             "mean_with": found.member_mean,
             "sd_with": found.member_sd,
-            "largest_share": found.largest_share,
+            "largest_share": found.shares.largest,
         },
         arrays={
             "member_mean": found.member_mean,
             "member_sd": found.member_sd,
             "nonmember_mean": found.nonmember_mean,
             "nonmember_sd": found.nonmember_sd,
-            **refits,
             **weights,
         },
         member=pair.member,

@@ -22,14 +22,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import Dataset
 from leakscope.data.models import read_model
 from leakscope.errors import InputError
-from leakscope.fitted.fitted_laws import (
-    LED,
-    LUMPY_SHARE,
-    Diagnostics,
-    assumptions_of,
-    judged,
-    warnings_of,
-)
+from leakscope.fitted.fitted_laws import assumptions_of
 from leakscope.fitted.from_sklearn import farthest, optimal
 from leakscope.fitted.problem import FittedModel
 from leakscope.fitted.refits import innermost
@@ -46,7 +39,6 @@ from leakscope.settings.data import DataSettings
 from leakscope.settings.setting import validated
 from leakscope.single_fit import blocks
 from leakscope.single_fit.blocks import FreshQuestion, LinearFit, Sums
-from leakscope.single_fit.laws import smaller_share, too_small
 from leakscope.single_fit.optimum import Distance
 from leakscope.single_fit.problem import ConvexProblem
 from leakscope.single_fit.responses import spd_inverse
@@ -74,19 +66,20 @@ from leakscope.subjects.words import (
     most_exposed_sentence,
     shifted_score_sentence,
 )
+from leakscope.trust import Check, check_laws, hardly_led, refits_needed, resolved
 
+# What a record is confirmed by.
+CHECK = "refits of the recipe agree with its law"
 STREAMED = ("ridge", "linear", "logistic")
 TOO_MANY = (
     "the records of this audit were streamed and are not held in memory; audit a sample for that"
 )
 # About how many passes a run takes, by model: with a penalty as given, and with one to be chosen.
-EXPECTED = {"ridge": (12, 13), "linear": (12, 12), "logistic": (18, 32)}
-# Records whose spread is compared with a plain one where the loss is curved over it.
-SAMPLE = 100_000
-# Below this spread of the predictions smoothing changes nothing (`cavity`).
-NARROW = 0.1
-# The shares of training sets by which they may vary, and that coefficients may take up.
-FEW, MUCH = 0.2, 0.5
+EXPECTED = {"ridge": (18, 19), "linear": (18, 18), "logistic": (24, 38)}
+# About so many records are asked of the refits that count the laws.
+SAMPLE = 20_000
+# The share of the training sets that the coefficients may take up.
+MUCH = 0.5
 
 NAMED = (
     "record_id", "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl", "shift_in_sd",
@@ -311,32 +304,18 @@ def _streamed(
         over = partial(_over, passes, found.flipped)
         cavity = blocks.solve_by_passes(found.fit, fraction, over, "cavity")
         _require_many(cavity, fraction, int(np.count_nonzero(found.fit.penalty == 0.0)))
-        gap = blocks.smoothing_gap_by_passes(
-            found.fit, cavity, over, "gap", narrow=NARROW, sample=SAMPLE
-        )
         most = blocks.looked_at(cavity.records, len(found.fit.theta))
+        check = _counted(found.fit, cavity, question, over)
         heavy = blocks.heavy_records(cavity.model, question, most, over, "loads")
-        looked = blocks.looked_into(cavity.model, question, heavy, most, over, "look")
-        laws = partial(blocks.laws_of_block, cavity, question, heavy, looked, gap)
+        laws = partial(blocks.laws_of_block, cavity, question, heavy)
         work = partial(
-            _answers, laws, question, fraction, found.flipped, how.block_bytes,
+            _answers, laws, check, found.flipped, how.block_bytes,
             str(passes.answers), passes.asked,
         )  # fmt: skip
         cells = passes.run("laws", work)
         told = Told.of(cells)
-        counts = tree((cell.arrays["counts"] for cell in cells), np.add)
         made, target = passes.made, passes.parts[0].target[0]
         by = passes.parts[0].by
-    size = max(int(counts[0]), 1)
-    diagnostics = Diagnostics(
-        cavity.rounds,
-        cavity.change,
-        cavity.converged,
-        gap,
-        lumpy=float(counts[1]) / size,
-        led=float(counts[2]) / size,
-        unresolved=float(counts[3]) / told.records,
-    )
     in_words = _in_words(found, name)
     provenance = Provenance(
         question=question,
@@ -346,10 +325,17 @@ def _streamed(
         attacker_knows_label=True,
         method="asymptotic",
         source="docs/fitted.md",
-        assumptions=assumptions_of(in_words, diagnostics, None, question, fraction),
+        assumptions=(
+            *assumptions_of(in_words, question, fraction, cavity.rounds, cavity.converged),
+            Assumption(
+                "on refits of the recipe the laws' own test is worth what they say",
+                holds=check.law_holds,
+                evidence=check.sentence,
+            ),
+        ),
     )
     table = Table.of_rows(told.largest)
-    trust = Trust.checked(LED, np.asarray(table.columns["trusted"], dtype=np.bool_))
+    trust = Trust.checked(CHECK, np.asarray(table.columns["trusted"], dtype=np.bool_))
     spread = told.spreads[ALL]
     audit = Audit(
         kind=StreamedFit.file_kind,
@@ -362,7 +348,7 @@ def _streamed(
             for entry in provenance.assumptions
         ],
         timing={"audit": time.perf_counter() - start},
-        warnings=list(warnings_of(in_words, diagnostics, None, question)),
+        warnings=[] if check.law_holds else [f"Refits contradict the laws. {check.sentence}"],
         dataset=dataset_entry(Path(source), wanted, found.coding, told, target),
         model=found.model,
         question=question,
@@ -623,20 +609,38 @@ def _require_two(coding: ColumnCoding) -> None:
 
 
 def _require_many(cavity: blocks.SharedCavity, fraction: float, free: int) -> None:
-    """Refuse what only the audit in memory looks at: training sets that vary much in size."""
-    less = smaller_share(fraction, cavity.records)
-    small = too_small(fraction, cavity.records) or fraction - less > FEW * fraction
-    if small or cavity.taken > MUCH * fraction * cavity.records or free >= less * cavity.records:
+    """Refuse what only the audit in memory looks at: coefficients that take up much of the data."""
+    inside = fraction * cavity.records
+    if cavity.taken > MUCH * inside or free >= inside:
         raise InputError(
             f"{cavity.records} records are few beside their coefficients, and are examined in "
             "memory; leave out --cluster."
         )
 
 
+def _counted(
+    fit: LinearFit, cavity: blocks.SharedCavity, question: FreshQuestion, over: blocks.Pass
+) -> Check:
+    """The laws of a sample of the records, counted against refits on parts of all of them.
+
+    Laws of fresh others are confirmed where those of the pool at one half are.
+    """
+    pool = cavity
+    if question == "population":
+        pool = blocks.solve_by_passes(fit, 0.5, over, "pool")
+    fraction = pool.model.fraction
+    each = max(1, cavity.records // SAMPLE)
+    refits = refits_needed(cavity.records // each, fraction)
+    asked = blocks.refits_by_passes(fit, fraction, refits, over, "refits", each=each)
+    nobody = blocks.Heavy.nobody(len(fit.theta))
+    found = blocks.laws_of_block(pool, "pool", nobody, asked.rows, asked.y, 0)
+    many = np.full(len(asked.y), np.inf)
+    return check_laws(found.pair(), asked.scores, asked.inside, effective=many, heavy=0.0 * asked.y)
+
+
 def _answers(
     laws: Any,
-    question: FreshQuestion,
-    fraction: float,
+    check: Check,
     flipped: bool,
     block_bytes: int,
     answers: str,
@@ -645,45 +649,33 @@ def _answers(
     number: int,
 ) -> Found:
     """The last pass: every record's numbers, written as they come."""
-    told, counts = Told(named=NAMED), np.zeros(4, dtype=np.int64)
+    told = Told(named=NAMED)
     with AnswersFile(Path(answers, f"{number:07d}.parquet"), settings) as writer:
         for X, y, block in _blocks(cut, flipped, block_bytes):
-            found = laws(X, y, block.first_row)
-            checks = judged(found, question, fraction)
-            seen = ~np.isnan(found.shares.largest)
-            lead = np.sqrt(found.shares.squares)
-            counts += [
-                np.count_nonzero(seen),
-                np.count_nonzero(lead[seen] > LUMPY_SHARE),
-                np.count_nonzero(~checks.normal[seen]),
-                np.count_nonzero(~checks.resolved),
-            ]
             classes = bool(cut[0].coding and cut[0].coding.classes)
-            columns = _columns(found, checks.trusted, y, classes)
+            columns = _columns(laws(X, y, block.first_row), check, y, classes)
             columns = {"record_id": block.record_ids, **columns}
             told.note(columns, block.labels)
             writer.write(columns)
-    stored = told.found()
-    return Found(stored.numbers, {**(stored.arrays or {}), "counts": counts})
+    return told.found()
 
 
-def _columns(
-    found: Any, trusted: NDArray[np.bool_], y: FloatArray, classes: bool
-) -> dict[str, NDArray[Any]]:
+def _columns(found: Any, check: Check, y: FloatArray, classes: bool) -> dict[str, NDArray[Any]]:
     sign = 2.0 * y - 1.0 if classes else np.ones(len(y))
     inside, outside = sign * found.mean_in, sign * found.mean_out
     pair = LawPair(Normal(inside, found.sd_in), Normal(outside, found.sd_out))
-    if not found.converged:
-        trusted = np.zeros_like(trusted)
+    values = {name: exact(measure(pair)) for name, measure in MEASURED.items()}
+    led = hardly_led(pair, found.shares.effective, found.shares.heavy)
+    confirmed = resolved(outside, found.sd_out) & led & check.holds_at(values["advantage"])
     return {
-        **{name: exact(measure(pair)) for name, measure in MEASURED.items()},
+        **values,
         "shift_in_sd": (inside - outside) / found.sd_out,
         "mean_without": outside,
         "sd_without": found.sd_out,
         "mean_with": inside,
         "sd_with": found.sd_in,
         "largest_share": found.shares.largest,
-        "trusted": trusted,
+        "trusted": confirmed & found.converged,
     }
 
 

@@ -26,8 +26,8 @@ from leakscope.data.datasets import Task
 from leakscope.data.files import reason
 from leakscope.data.models import read_model
 from leakscope.errors import InputError
-from leakscope.fitted.refits import ANSWERS, ASKED_AGAIN, alike
 from leakscope.lood.inputs import require_real
+from leakscope.recipes.answers import ANSWERS, ASKED_AGAIN, alike
 from leakscope.running.own_code import (
     TimeLimitError,
     code_text,
