@@ -120,12 +120,17 @@ class AdvisedFit(Fit):
         return laws_of_fit(self._laws(self.settings["observes"]))
 
     def _laws(self, observes: Any) -> fitted.FittedLaws:
-        return fitted.laws_of(
+        laws = fitted.laws_of(
             self.described,
             question=self.settings["question"],
             fraction=self.settings["fraction"],
             observes=observes,
         )
+        before = getattr(self.audited, "fitted_laws", None)
+        if before is None or before.check is None or before.records != laws.records:
+            return fitted.counted(laws, self.described, self.whole)
+        # A search tries many penalties: the count of the audited model stands for all of them.
+        return laws.checked_as(before.check)
 
     # The same fitted again.
 
