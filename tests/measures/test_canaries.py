@@ -12,7 +12,7 @@ from math import comb, exp
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
+from scipy.optimize import brentq, linprog
 from scipy.sparse import coo_matrix
 
 from leakscope.measures.canaries import (
@@ -22,7 +22,6 @@ from leakscope.measures.canaries import (
     choices,
     epsilon_of_mu,
     lower_bound,
-    mu_of_epsilon,
     of_any,
     of_gaussian,
     right_guesses,
@@ -167,7 +166,7 @@ def test_no_coins_no_epsilon() -> None:
 def test_a_gaussian_mechanism_is_bounded_below_its_epsilon() -> None:
     rng = np.random.default_rng(6)
     m, delta, tried = 400, 1e-5, choices(400)
-    mu = mu_of_epsilon(4.0, delta)
+    mu = brentq(lambda mu: epsilon_of_mu(mu, delta) - 4.0, 0.1, 4.0)
     seen = {form: [] for form in FORMS}
     for _ in range(30):
         coins = rng.random(m) < 0.5
@@ -180,11 +179,7 @@ def test_a_gaussian_mechanism_is_bounded_below_its_epsilon() -> None:
     assert np.median(seen["gaussian"]) > np.median(seen["any"])
 
 
-def test_epsilon_and_mu_turn_into_each_other() -> None:
-    for epsilon, delta in ((0.1, 1e-5), (1.0, 1e-3), (8.0, 1e-6), (60.0, 1e-9)):
-        assert epsilon_of_mu(mu_of_epsilon(epsilon, delta), delta) == pytest.approx(
-            epsilon, rel=1e-8
-        )
+def test_the_epsilon_of_a_gaussian_mechanism() -> None:
     # Cor. 2.13 of Dong, Roth and Su.
     from scipy.stats import norm
 

@@ -36,8 +36,6 @@ FORMS: tuple[Form, ...] = ("any", "gaussian")
 FEWEST_GUESSES = 16
 # An epsilon or a mu beyond this is told as this.
 LARGEST = 100.0
-# More canaries than these are not counted up to.
-MOST_CANARIES = 1_000_000
 # An epsilon and a mu are found to so many units.
 CLOSE = 1e-9
 
@@ -268,87 +266,9 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
     return float(np.asarray(epsilon_at_delta(pair, delta)))
 
 
-def mu_of_epsilon(epsilon: float, delta: float) -> float:
-    """The mu of the Gaussian mechanism that spends this epsilon at delta.
-
-    Examples
-    --------
-    >>> from leakscope.measures.canaries import epsilon_of_mu, mu_of_epsilon
-    >>> round(epsilon_of_mu(mu_of_epsilon(8.0, 1e-5), 1e-5), 6)
-    8.0
-    """
-    high = 2.0
-    while epsilon_of_mu(high, delta) < epsilon:
-        high *= 2.0
-    return float(brentq(lambda mu: epsilon_of_mu(mu, delta) - epsilon, 0.0, high, xtol=1e-12))
-
-
 def largest_bound(
     form: Form, canaries: int, tried: Sequence[Choice], *, delta: float, level: float
 ) -> float:
     """The bound if every guess had been right: no attack can show more with these canaries."""
     right = [one.guesses for one in tried]
     return lower_bound(form, canaries, tried, right, delta=delta, level=level).epsilon
-
-
-def typical_bound(
-    form: Form,
-    canaries: int,
-    tried: Sequence[Choice],
-    *,
-    mu: float,
-    delta: float,
-    level: float,
-) -> float:
-    """About what a mu-Gaussian mechanism would show to an attack that sees all of it.
-
-    Each canary's score is normal and stands mu higher where it was included; each choice has as
-    many right guesses as it has on average.
-    """
-    right = [
-        round(_expected(one.included, canaries, mu) + _expected(one.left_out, canaries, mu))
-        for one in tried
-    ]
-    return lower_bound(form, canaries, tried, right, delta=delta, level=level).epsilon
-
-
-def _expected(named: int, canaries: int, mu: float) -> float:
-    """Of the highest scores named as included, how many were; by symmetry also of the lowest."""
-    if named == 0:
-        return 0.0
-
-    def excess(t: float) -> float:
-        return 0.5 * float(ndtr(mu - t) + ndtr(-t)) - named / canaries
-
-    t = brentq(excess, -40.0, 40.0 + mu)
-    return canaries * 0.5 * float(ndtr(mu - t))
-
-
-def canaries_for(epsilon: float, *, delta: float, level: float) -> int | None:
-    """The fewest canaries with which guesses that are all right show ``epsilon``, to two digits.
-
-    None where even ``MOST_CANARIES`` do not.
-
-    Examples
-    --------
-    >>> from leakscope.measures.canaries import canaries_for
-    >>> canaries_for(1.0, delta=1e-5, level=0.05), canaries_for(20.0, delta=1e-5, level=0.05)
-    (10, None)
-    """
-
-    def shown(canaries: int) -> bool:
-        tried = choices(canaries)
-        share = level / len(tried)
-        return _surplus("any", canaries, canaries, canaries, delta, share)(epsilon) > 0.0
-
-    high = 4
-    while not shown(high):
-        high *= 2
-        if high > MOST_CANARIES:
-            return None
-    low = high // 2
-    while high - low > max(1, high // 200):
-        middle = (low + high) // 2
-        low, high = (low, middle) if shown(middle) else (middle, high)
-    unit = int(10 ** max(0, math.floor(math.log10(high)) - 1))
-    return -(-high // unit) * unit

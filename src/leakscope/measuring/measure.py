@@ -351,10 +351,9 @@ def measure_canaries(
     right = one_run.right_guesses(values, coins, tried, np.random.default_rng(how.seed))
     level = 1.0 - how.confidence
     claim = asked.claimed_epsilon
-    mu = None if claim is None else one_run.mu_of_epsilon(claim, how.delta[0])
     ends = samples.auc(values[coins], values[~coins]) if 1 < put_in < total - 1 else None
     bounds = [
-        _bound(form, each, total, tried, right, level, mu)
+        _bound(form, each, total, tried, right, level)
         for each in how.delta
         for form in one_run.FORMS
     ]
@@ -386,9 +385,6 @@ def measure_canaries(
         choices=len(tried),
         bounds=bounds,
         claimed_epsilon=claim,
-        canaries_for_claim=None
-        if claim is None
-        else one_run.canaries_for(claim, delta=how.delta[0], level=level),
     )
 
 
@@ -399,7 +395,6 @@ def _bound(
     tried: Sequence[one_run.Choice],
     right: Sequence[int],
     level: float,
-    mu: float | None,
 ) -> CanaryBound:
     found = one_run.lower_bound(form, total, tried, right, delta=delta, level=level)
     return CanaryBound(
@@ -411,9 +406,6 @@ def _bound(
         named_left_out=found.choice.left_out,
         right=found.right,
         largest=one_run.largest_bound(form, total, tried, delta=delta, level=level),
-        typical=None
-        if mu is None
-        else one_run.typical_bound(form, total, tried, mu=mu, delta=delta, level=level),
     )
 
 

@@ -201,9 +201,6 @@ class CanaryBound(Entry):
         Guesses of both kinds, and how many of them were right.
     largest
         The bound if all of them had been right, with as many canaries.
-    typical
-        About what a Gaussian mechanism that spends the claimed epsilon would show; null without a
-        claim.
     """
 
     form: Literal["any", "gaussian"]
@@ -214,7 +211,6 @@ class CanaryBound(Entry):
     named_left_out: int
     right: int
     largest: float
-    typical: Number = None
 
 
 class CanaryMeasurement(ResultDocument):
@@ -226,9 +222,6 @@ class CanaryMeasurement(ResultDocument):
         All of them, and those that the coins put into the training set.
     choices
         How many numbers of guesses shared the confidence; 1 where they were fixed in advance.
-    canaries_for_claim
-        The fewest canaries with which guesses that are all right show the claimed epsilon; null
-        without a claim, or where a million do not.
     """
 
     kind: Literal["measure_canaries"] = "measure_canaries"
@@ -237,7 +230,6 @@ class CanaryMeasurement(ResultDocument):
     choices: int
     bounds: list[CanaryBound]
     claimed_epsilon: Number = None
-    canaries_for_claim: int | None = None
 
     def bound(self, form: Literal["any", "gaussian"] = "any") -> CanaryBound:
         """That of a form at the first delta, which is the one a claim is about."""
@@ -268,7 +260,6 @@ class CanaryMeasurement(ResultDocument):
             "right",
             "could show",
         )
-        claimed = self.claimed_epsilon is not None
         rows = [
             [
                 "any" if bound.form == "any" else "Gaussian",
@@ -277,12 +268,9 @@ class CanaryMeasurement(ResultDocument):
                 f"{bound.named_included:,} + {bound.named_left_out:,}",
                 f"{bound.right:,}",
                 digits(bound.largest, most=3),
-                *([digits(bound.typical, most=3)] if claimed else []),
             ]
             for bound in self.bounds
         ]
-        if claimed:
-            headings += ("if all is spent",)
         return Short(
             f"{self.canaries:,} canaries, of which {self.included:,} were included",
             tuple(self._sentences()),
@@ -313,19 +301,9 @@ class CanaryMeasurement(ResultDocument):
         for sentence in (*certain, *if_gaussian):
             yield f"{sentence[:1].upper()}{sentence[1:]}"
         if not certain and not if_gaussian:
-            yield (
-                f"That does not contradict the claimed epsilon of {claim}. A Gaussian mechanism "
-                f"that spends all of it, and an attack that sees all, would show about "
-                f"{digits(first.typical, most=3)} (any) and {digits(second.typical, most=3)} "
-                "(Gaussian) with these canaries."
-            )
+            yield f"That does not contradict the claimed epsilon of {claim}."
         if first.largest < (self.claimed_epsilon or 0.0):
-            least = (
-                "more than a million canaries"
-                if self.canaries_for_claim is None
-                else f"at least {self.canaries_for_claim:,} canaries"
-            )
             yield (
                 f"So few canaries show {digits(first.largest, most=3)} at most, were every guess "
-                f"right; to see {claim} whatever the mechanism takes {least}."
+                f"right; to see {claim} whatever the mechanism takes more."
             )
