@@ -12,12 +12,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import brentq
 
 from leakscope.measures.canaries import (
     FORMS,
     choices,
+    epsilon_of_mu,
     lower_bound,
-    mu_of_epsilon,
     right_guesses,
 )
 
@@ -34,7 +35,7 @@ def trained(m: int, epsilon: float, trial: int) -> tuple[np.ndarray, np.ndarray]
     """Scores and coins of one training: a Gaussian mechanism, each canary in its own direction."""
     rng = np.random.default_rng([m, round(10 * epsilon), trial])
     coins = rng.random(m) < 0.5
-    mu = mu_of_epsilon(epsilon, DELTA) if epsilon else 0.0
+    mu = brentq(lambda mu: epsilon_of_mu(mu, DELTA) - epsilon, 0.0, 10.0) if epsilon else 0.0
     return rng.normal(size=m) + mu * coins, coins
 
 
