@@ -64,7 +64,6 @@ WORDS: dict[str, tuple[str, ...]] = {
     "--fpr": ("0.1", "0.1,0.01", "1e-300", "0", "1"),
     "--delta": ("1e-5", "1e-300", "0", "1"),
     "--settings": ("1,2,3", "0", "1e9", "0.1,0.2"),
-    "--network": ("0", "-1", "x", ""),
     "--example": ("none", ""),
     "--queries": ("q.csv", "1", "2"),
     "--access": ("black-box", "weights"),
@@ -707,7 +706,6 @@ def _services() -> dict[str, tuple[Write, list[bytes]]]:
 
     return {
         "verify train": (
-            services.trained_verification,
             [bytes([0, 0, i, 0, 1, 0, 0, 0, 2, 0, 1, 0, 1, 0, 1, 0]) for i in range(35)],
         ),
         "audit train": (

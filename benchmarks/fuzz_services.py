@@ -55,41 +55,6 @@ MODULE = "import os, sys\nimport numpy as np\n\n" + "\n".join(
 _COUNT = itertools.count()
 
 
-def trained_verification(folder: Path, data: bytes) -> list[list[str]]:
-    """``verify --train`` with a function of the list and odd options; sometimes resumed."""
-    from fuzz_inputs import ODD_COUNTS, ODD_NUMBERS, ODD_TEXTS, Choices
-
-    choices = Choices(data)
-    # A module is imported once under one name.
-    module = f"trainers_{os.getpid()}_{next(_COUNT)}"
-    broken = choices.pick(("", "", "", "", "1 / 0\n", "raise SystemExit\n", "def\n", "\0", "é\n"))
-    (folder / f"{module}.py").write_text(MODULE + broken, encoding="utf-8")
-    importlib.invalidate_caches()
-    names = [f"train_{name}" for name in TRAINERS]
-    text = f"{module}:{choices.pick(names)}"
-    if not choices.below(12):
-        text = choices.pick(
-            (
-                *(":", "a:", ":b", ".x:y", "json:dumps", "math:nothing", f"{module}:np", "a:b:c"),
-                *ODD_TEXTS[:12],
-            )
-        )
-    line = ["verify", choices.pick(("run", "run", "run", "model", "groups")), "--train", text]
-    line += ["--models", choices.pick(("2", "3", "4", "8", *ODD_COUNTS))]
-    line += ["--records", choices.pick(("1", "2", "3", *ODD_COUNTS))]
-    if not choices.below(3):
-        option = choices.pick(("--seed", "--draws", "--network", "--epochs", "--learning-rate"))
-        if option == "--network":
-            line[2:4] = ["--network", choices.pick(("2", "3,3", "0", "x", "", "1,,2"))]
-            line += ["--epochs", "2"]
-        else:
-            line += [option, choices.pick((*ODD_COUNTS, *ODD_NUMBERS))]
-    if not choices.below(3):
-        line += ["--run-dir", choices.pick(("again", "run", "data.csv", "", "a" * 300))]
-        return [line, line]
-    return [line]
-
-
 def trained_audit(folder: Path, data: bytes) -> list[list[str]]:
     """``audit --train`` with a function of the list, and what is then done with the run."""
     from fuzz_inputs import ODD_COUNTS, ODD_NUMBERS, Choices

@@ -177,11 +177,6 @@ FOUND: dict[str, tuple[dict[str, bytes | str], list[str], str | None]] = {
         ["plan", "linear", "--n", "10", "--p", "20", "--dim", "40", "--ridge", "1e9"],
         "--ridge must be 0, or from 1e-12 to 1e+06",
     ),
-    "a layer of 10^30 neurons": (
-        {"r.json": documents.run_files()["result.json"]},
-        ["verify", "r.json", "--network", "1" + "0" * 30],
-        "--network, entry 0 (from 0): input should be less than or equal to 100000",
-    ),
     "a length scale of 1e-300": (
         {"data.csv": tables.GOOD},
         ["audit", "data.csv", "--target", "y", "--length-scale", "1e-300"],

@@ -135,7 +135,6 @@ REFUSED = [
     ("attack query table.csv --target y --record 3", "jax"),
     ("attack membership n.safetensors --queries q.csv", "safetensors"),
     ("plan network table.csv --target y", "jax"),
-    ("verify rbf --network 16 --records 2 --models 4", "jax"),
     ("serve", "starlette"),
 ]  # fmt: skip
 

@@ -38,7 +38,6 @@ PARTS: dict[str, str] = {
     "auditing/__init__.py": "streaming is a verb's door of its own",
     "auditing/audit.py": "a stand-in is a fitted model, and a named model says what it predicts",
     "cli/audit.py": "the cost of streaming is said before it is paid",
-    "verifying/retraining.py": "one contract for a training, that of audit --train",
     "verifying/verify.py": "the query attack is on a Gaussian process, by its paper",
 }
 

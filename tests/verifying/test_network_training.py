@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -9,14 +7,8 @@ from leakscope import InputError
 from leakscope._numerics.keys import Key
 from leakscope.verifying import (
     DenseNetwork,
-    FunctionTrainer,
     NetworkTrainer,
-    Retraining,
 )
-
-
-def load_trainer(text):
-    return Retraining(train=text).trainer("relu", "regression")[0]
 
 
 @pytest.fixture(scope="module")
@@ -110,39 +102,3 @@ def test_refusals(data):
     ):
         with pytest.raises(InputError, match=word):
             bad()
-
-
-def test_a_function_of_ones_own(data, tmp_path, monkeypatch):
-    X, y = data
-    (tmp_path / "own_network.py").write_text(
-        "from sklearn.linear_model import Ridge\n"
-        "def train(X, y, seed):\n    return Ridge(1e-6).fit(X, y)\n"
-        "def none(X, y, seed):\n    return 3\n"
-        "def short(X, y, seed):\n    return lambda Q: Q[:1, 0]\n"
-        "def nan(X, y, seed):\n    return lambda Q: Q[:, 0] + float('nan')\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    included = np.ones((1, 12), dtype=bool)
-    trainer = load_trainer("own_network:train")
-    found = trainer.train(X, y, included, X[:3], Key(0))
-    A = np.column_stack([X, np.ones(12)])
-    expected = (A @ np.linalg.lstsq(A, y, rcond=None)[0])[:3]
-    np.testing.assert_allclose(found.answers[0], expected, atol=1e-5)
-    assert trainer.describe()["name"] == "own_network:train"
-    assert trainer.describe() != load_trainer("own_network:none").describe()
-    for name, message in (
-        ("none", "returned int, which does not predict"),
-        ("short", "one row per record is needed"),
-        ("nan", "not finite"),
-    ):
-        with pytest.raises(InputError, match=message):
-            load_trainer(f"own_network:{name}").train(X, y, included, X[:3], Key(0))
-    for text, message in (
-        ("mine", "needs module:function"),
-        ("absent:train", "cannot be imported"),
-        ("own_network:absent", "has no function absent"),
-    ):
-        with pytest.raises(InputError, match=message):
-            load_trainer(text)
-    assert FunctionTrainer(len).describe()["digest"] == "unknown"

@@ -12,7 +12,6 @@ from leakscope import InputError, results
 from leakscope.linear import GaussianDesign
 from leakscope.subjects import Asked
 from leakscope.subjects.fit.subject import arrays_as_dataset
-from leakscope.verifying import Retraining
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(24, 2))
@@ -33,8 +32,6 @@ def test_groups_of_arrays_too() -> None:
     found = leakscope.verify(result, records=2, seed=1)
     assert found.differs == 0
     assert found.checks[0].law.startswith("group g")
-    with pytest.raises(InputError, match="groups"):
-        leakscope.verify(result, retraining=Retraining(widths=(4,)))
 
 
 def test_wrong_laws_differ() -> None:
@@ -44,20 +41,6 @@ def test_wrong_laws_differ() -> None:
     forged = result.model_copy(update={"details": details})
     dataset = arrays_as_dataset(Asked(X=X, y=Y))
     assert leakscope.verify(forged, data=dataset, records=3).differs > 0
-
-
-def test_a_function_of_the_users_retrains() -> None:
-    def ridge(features: np.ndarray, targets: np.ndarray, seed: int) -> object:
-        rng = np.random.default_rng(seed)
-        noisy = targets + 0.3 * rng.normal(size=targets.shape)
-        weights = np.linalg.solve(features.T @ features + np.eye(2), features.T @ noisy)
-        return lambda queries: queries @ weights
-
-    result = leakscope.audit(X, Y, noise_variance=0.1)
-    how = Retraining(train=ridge, models=8)
-    found = leakscope.verify(result, records=2, retraining=how)
-    assert [check.quantity for check in found.checks] == ["AUC", "AUC"]
-    assert "ridge" in found.how
 
 
 def test_the_same_from_memory_and_from_a_file(tmp_path: Path) -> None:
@@ -71,3 +54,11 @@ def test_what_has_no_law_is_refused() -> None:
     found = leakscope.measure("normal:1,1", "normal:0,1")
     with pytest.raises(InputError, match="nothing to simulate in a result of the kind 'measure'"):
         leakscope.verify(found)
+
+
+def test_a_record_can_be_named() -> None:
+    result = leakscope.audit(X, Y, noise_variance=0.1)
+    found = leakscope.verify(result, record_ids=[7, "3"])
+    assert {check.law.split(",")[0] for check in found.checks} == {"record 7", "record 3"}
+    with pytest.raises(InputError, match="no record 99"):
+        leakscope.verify(result, record_ids=[99])

@@ -32,9 +32,7 @@ class ReconciledRow(Entry):
 
 def was_retrained(verification: Verification | None) -> bool:
     """Whether a verification trained models: the user's own, or shadow models of the same kind."""
-    return verification is not None and (
-        "trainer" in verification.settings or verification.by_shadows
-    )
+    return verification is not None and verification.by_shadows
 
 
 def unsettled(audit: Audit, others: Iterable[ResultDocument | None]) -> list[int | str]:

@@ -59,7 +59,7 @@ class Verification(ResultDocument):
     @property
     def by_shadows(self) -> bool:
         """Whether an audit was compared with shadow models of its own model."""
-        return "models" in self.settings and "trainer" not in self.settings
+        return "models" in self.settings
 
     def in_short(self) -> Short:
         """The verdict, and every check."""

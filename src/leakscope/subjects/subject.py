@@ -458,15 +458,6 @@ class Subject(ABC):
         """Answers of models trained with and without some units."""
         raise InputError(f"{self.words} cannot be trained again with and without its records.")
 
-    @property
-    def activation(self) -> str:
-        """The activation of a network that would resemble it."""
-        return "relu"
-
-    def training_set(self) -> tuple[NDArray[np.float64], NDArray[np.float64], Task]:
-        """Features and targets as numbers, for other models of the same records."""
-        raise InputError(f"the records of {self.words} are not held as numbers.")
-
     # How a stored audit of this kind is worded.
 
     @classmethod

@@ -2,16 +2,13 @@
 
 from leakscope.verifying.checks import Interval, choose_records, correlation
 from leakscope.verifying.influence import influence_functions, tangent_products, trac_in
-from leakscope.verifying.networks import DenseNetwork, NetworkTrainer, parameters_at
-from leakscope.verifying.retraining import FunctionTrainer, Retraining, retrain
+from leakscope.verifying.networks import DenseNetwork, NetworkTrainer, parameters_at, retrain
 from leakscope.verifying.verify import verify
 
 __all__ = [
     "DenseNetwork",
-    "FunctionTrainer",
     "Interval",
     "NetworkTrainer",
-    "Retraining",
     "choose_records",
     "correlation",
     "influence_functions",

@@ -1,4 +1,4 @@
-"""Networks that are really trained, many at once, each on its own subset of one dataset.
+"""Networks that are really trained, many at once, with every record and without some.
 
 Initial weights are N(0, weight_variance / fan-in), so that a network of growing width tends to the
 Gaussian process of :func:`leakscope.kernels.nngp` with the same depth, activation and variance.
@@ -13,19 +13,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope._numerics.x64 import require_jax
+from leakscope.attacking.score_attacks import LEAST_MODELS, likelihood_ratio
 from leakscope.errors import InputError, required
-from leakscope.settings.verify import RETRAINING_DEFAULTS
+from leakscope.measures.samples import Estimate
 
 ACTIVATIONS = ("relu", "gelu", "erf", "tanh", "elu", "sin")
 
@@ -97,23 +99,6 @@ class TrainedAnswers:
     losses: FloatArray  # (models,) each model's mean loss over its own training records at the end
 
 
-class Trainer(Protocol):
-    """Whatever trains models on subsets of a dataset and has them answer."""
-
-    def describe(self) -> dict[str, Any]:
-        """Its settings, as plain JSON."""
-
-    def train(
-        self,
-        X: FloatArray,
-        y: FloatArray,
-        included: NDArray[np.bool_],
-        queries: FloatArray,
-        key: Key,
-    ) -> TrainedAnswers:
-        """Train a model for every row of ``included`` (models, n); y is (n, outputs)."""
-
-
 @dataclass(frozen=True)
 class NetworkTrainer:
     """Trains networks by stochastic gradient descent or Adam on the squared loss.
@@ -142,7 +127,7 @@ class NetworkTrainer:
 
     network: DenseNetwork
     optimiser: Literal["adam", "sgd"] = "adam"
-    learning_rate: float = RETRAINING_DEFAULTS.learning_rate
+    learning_rate: float = 1e-3
     momentum: float = 0.9
     epochs: int = 50
     batch_size: int | None = 64
@@ -154,10 +139,6 @@ class NetworkTrainer:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InputError(f"{name} must be positive, but it is {value}.")
-
-    def describe(self) -> dict[str, Any]:
-        """The settings, as plain JSON."""
-        return {"kind": "network", **asdict(self)}
 
     def train(
         self,
@@ -321,3 +302,83 @@ def checked_records(
             f"queries must be rows of {rows.shape[1]} features, but their shape is {asked.shape}."
         )
     return rows, targets.reshape(len(targets), -1), asked
+
+
+@dataclass(frozen=True)
+class RetrainedRecord:
+    """One record's answers under models with it and without it."""
+
+    row: int  # the record
+    member: FloatArray  # (models, outputs) answers at the record
+    nonmember: FloatArray
+    auc: Estimate  # of the likelihood-ratio attack, with its 95% interval
+
+    @property
+    def shift(self) -> FloatArray:
+        """(outputs,) the mean answer with the record less that without it."""
+        return np.asarray(self.member.mean(axis=0) - self.nonmember.mean(axis=0))
+
+    @property
+    def shift_stderr(self) -> FloatArray:
+        """(outputs,) standard errors of the shift."""
+        parts = (np.var(a, axis=0, ddof=1) / len(a) for a in (self.member, self.nonmember))
+        return np.asarray(np.sqrt(sum(parts)))
+
+
+@dataclass(frozen=True)
+class Retrained:
+    """The records that were checked, and the final training losses of all models."""
+
+    records: tuple[RetrainedRecord, ...]
+    losses: FloatArray
+
+
+def retrain(
+    X: ArrayLike,
+    y: ArrayLike,
+    trainer: NetworkTrainer,
+    records: Sequence[int],
+    *,
+    models: int,
+    seed: int = 0,
+) -> Retrained:
+    """Train models with all records and without each of some, and compare what they say there.
+
+    The difference of their mean answers at the record is memorisation by its definition (Feldman
+    2020) with the answer in the place of correctness, and lood's ground truth of Fig. 1(c).
+
+    Parameters
+    ----------
+    X, y
+        Records by features, and targets, (n,) or (n, outputs); used as they are.
+    trainer
+        What trains, and answers for every record.
+    records
+        Rows to leave out, one at a time.
+    models
+        How many models with everything, and as many without each record.
+    seed
+        Of the run.
+    """
+    rows, targets, _ = checked_records(X, y, None)
+    asked = [int(row) for row in records]
+    if not asked or len({*asked}) != len(asked) or not all(0 <= row < len(rows) for row in asked):
+        raise InputError(f"the records to check must be distinct rows of {len(rows)}.")
+    if models < LEAST_MODELS:
+        raise InputError(f"models must be at least {LEAST_MODELS}, but they are {models}.")
+    lots = []
+    for row in (None, *asked):
+        included = np.ones((models, len(rows)), dtype=np.bool_)
+        if row is not None:
+            included[:, row] = False
+        key = Key(seed).child(0) if row is None else Key(seed).child(1, row)
+        queries = rows[asked] if row is None else rows[[row]]
+        lots.append(trainer.train(rows, targets, included, queries, key))
+    everything = lots[0]
+    checked = []
+    for place, (row, without) in enumerate(zip(asked, lots[1:], strict=True)):
+        member, nonmember = everything.answers[:, place], without.answers[:, 0]
+        auc = measures.auc(likelihood_ratio(member, nonmember))
+        assert isinstance(auc, Estimate)
+        checked.append(RetrainedRecord(row, member, nonmember, auc))
+    return Retrained(tuple(checked), np.concatenate([lot.losses for lot in lots]))

@@ -1,9 +1,9 @@
-"""From a result to the checks of its laws: which simulation or retraining belongs to which kind."""
+"""From a result to the checks of its laws: which simulation or refits belong to which kind."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from leakscope import __version__
@@ -16,7 +16,7 @@ from leakscope.results.document import ResultDocument
 from leakscope.results.plan import LassoPlan, LinearPlan
 from leakscope.results.reader import Run, digest_of_result, result_of
 from leakscope.results.verification import Verification, VerifiedNumber
-from leakscope.settings.verify import RETRAINING_DEFAULTS, VERIFY_DEFAULTS
+from leakscope.settings.verify import VERIFY_DEFAULTS
 from leakscope.subjects.process.draws import kl_from_draws
 from leakscope.subjects.process.subject import settings_of, stored_process
 from leakscope.subjects.recipe import data_again
@@ -24,7 +24,6 @@ from leakscope.subjects.subject import opened
 from leakscope.verifying.audits import check_audit
 from leakscope.verifying.checks import NumberCheck, Outcome, counted, threshold_for
 from leakscope.verifying.plans import by_matrices, by_refits
-from leakscope.verifying.retraining import Retraining, by_retraining
 from leakscope.verifying.stored_numbers import require_stored_numbers
 
 VERIFIABLE = ("audit", "plan_linear", "plan_lasso", "attack_query")
@@ -42,12 +41,10 @@ def verify(
     records: int = VERIFY_DEFAULTS.records,
     record_ids: Sequence[RecordId] = VERIFY_DEFAULTS.record_ids,
     draws: int | None = None,
-    retraining: Retraining | None = None,
-    models: int = RETRAINING_DEFAULTS.models,
+    models: int = VERIFY_DEFAULTS.models,
     seed: int = VERIFY_DEFAULTS.seed,
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> Verification:
-    """NumberCheck the laws behind a result: by drawing from them anew, or by retraining models.
+    """NumberCheck the laws behind a result: by drawing from them anew, or by fitting models again.
 
     Parameters
     ----------
@@ -63,16 +60,11 @@ def verify(
     draws
         Random draws of each law; 4,000 for an audit, 20,000 for a query, 200 matrices for a linear
         plan and 20 datasets for a lasso plan where left out.
-    retraining
-        Of an audit of records: compare it with models that are really trained, with and without
-        a record.
     models
         Of an audit of a fitted model: how many shadow models of the same estimator to fit, each
         on a random part of the records.
     seed
-        Of draws and retraining.
-    on_progress
-        Called as models are retrained.
+        Of draws and refits.
 
     Returns
     -------
@@ -103,32 +95,21 @@ def verify(
         raise InputError(f"the seed must be zero or above, but it is {seed}.")
     document = result_of(result)
     count = DRAWS.get(document.kind, 0) if draws is None else draws
-    if isinstance(document, QueryAttack) and retraining is None:
+    if isinstance(document, QueryAttack):
         outcome = _at_record(document, data, count, seed)
     elif isinstance(document, Audit):
         require_stored_numbers(document)
         subject = opened(document, data)
-        if retraining is not None:
-            outcome = by_retraining(
-                document,
-                subject,
-                retraining,
-                records=records,
-                record_ids=record_ids,
-                seed=seed,
-                on_progress=on_progress,
-            )
-        else:
-            outcome = check_audit(
-                document,
-                subject,
-                records=records,
-                record_ids=record_ids,
-                count=models if subject.counted_in == "models" else count,
-                seed=seed,
-            )
-    elif retraining is not None or data is not None:
-        raise InputError("retraining and data belong to the result of an audit.")
+        outcome = check_audit(
+            document,
+            subject,
+            records=records,
+            record_ids=record_ids,
+            count=models if subject.counted_in == "models" else count,
+            seed=seed,
+        )
+    elif data is not None:
+        raise InputError("data belong to the result of an audit.")
     elif isinstance(document, LinearPlan):
         outcome = by_matrices(document, count, seed)
     elif isinstance(document, LassoPlan):

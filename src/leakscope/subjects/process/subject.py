@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from leakscope import lood
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data.datasets import Dataset, RecordId, Task
+from leakscope.data.datasets import Dataset, RecordId
 from leakscope.data.doubts import array_doubts, doubts
 from leakscope.data.files import reason
 from leakscope.data.pictures import pictured
@@ -715,15 +715,6 @@ class GaussianProcess(Subject):
     def answers(self, units: Rows, count: int, seed: int) -> Answers:
         """Functions drawn from the process, trained with and without each unit."""
         return process_answers(self.process, units, count, seed)
-
-    @property
-    def activation(self) -> str:
-        """That of the kernel, where it is a network's."""
-        return str(self.process.kernel.describe().get("activation", "relu"))
-
-    def training_set(self) -> tuple[FloatArray, FloatArray, Task]:
-        """Features and targets as the process uses them."""
-        return self.process.features, self.process.targets, self.process.task
 
 
 # The settings of an audit of arrays: nothing is scaled or coded.
