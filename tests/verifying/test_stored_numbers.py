@@ -151,7 +151,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     lines = [f"{i % 9},{rng.normal()},{rng.normal()},{rng.normal()}" for i in range(45)]
     (folder / "data.csv").write_text("g,a,b,y\n" + "\n".join(lines) + "\n")
-    common = ["audit", str(folder / "data.csv"), "--target", "y"]
+    common = ["audit", str(folder / "data.csv"), "--target", "y", "--model", "rbf"]
     assert main([*common, "--ignore", "g", "--run-dir", str(folder / "records")]) == 0
     assert main([*common, "--group", "g", "--run-dir", str(folder / "groups")]) == 0
     other = [*common, "--ignore", "g", "--set", "noise_variance=0.5"]
