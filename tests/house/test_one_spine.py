@@ -59,7 +59,6 @@ NORMAL_FUNCTIONS: dict[str, str] = {
     "subjects/pricing.py": "the chance that a noised score names the right class",
     "subjects/process/defence.py": "the chance that a released answer has the right sign",
     "subjects/fit/subject.py": "the chance of the right label, with and without the record",
-    "trust.py": "the chance of a quadratic of a normal number, for a threshold",
     "verifying/checks.py": "the threshold of a z-score, and the interval of a correlation",
     "verifying/networks.py": "an activation function",
 }
