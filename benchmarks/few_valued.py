@@ -58,9 +58,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from trust_audit import attacked, count_if_right, levelled
 
 from leakscope import fitted
-from leakscope.fitted.few_models import answer_doubts, model_effects, tabulated
-from leakscope.subjects.training.half_models import half
-from leakscope.subjects.training.own_training import training_of
+from leakscope.halves.draw import half
+from leakscope.halves.estimate import answer_doubts, model_effects, tabulated
+from leakscope.recipes.recipe import recipe_of
 
 # Of the trainings on which the method was chosen, and of those by which it is judged.
 MODELS, JUDGED_MODELS = 400, 1200
@@ -269,11 +269,11 @@ def trained(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
     models = JUDGED_MODELS if name in judged else MODELS
     inside = np.stack([half(labels, len(y), number, 11) for number in range(models)])
     if not file.exists():
-        training = training_of(subject, task, None)  # type: ignore[arg-type]
+        recipe = recipe_of(subject, X, y, task)  # type: ignore[arg-type]
         found = Parallel(n_jobs=-1)(
-            delayed(training.scores)(X, y, own, seed + 7) for seed, own in enumerate(inside)
+            delayed(recipe.scores)(own, seed + 7) for seed, own in enumerate(inside)
         )
-        np.savez(file, scores=np.stack([scores for scores, _ in found]))
+        np.savez(file, scores=np.stack(found))
     with np.load(file) as held:
         return held["scores"], inside
 

@@ -36,8 +36,8 @@ import leakscope
 from leakscope import fitted, measures
 from leakscope.fitted.people import summed_by
 from leakscope.fitted.shadow import ShadowCheck, ShadowScores
-from leakscope.subjects.training.half_models import half
-from leakscope.subjects.training.own_training import training_of
+from leakscope.halves.draw import half
+from leakscope.recipes.recipe import recipe_of
 from leakscope.trust import LEAST_EFFECTIVE
 
 FITS, TRAININGS = 1000, 300
@@ -135,10 +135,10 @@ def compare_weights(name: str, estimator: Any, X: Any, y: Any, task: Any, models
     generator = np.random.default_rng(0)
     sizes = generator.integers(1, 7, size=len(y))
     codes = np.repeat(np.arange(len(y)), sizes)[: len(y)]
-    training = training_of(estimator, task, None)
+    recipe = recipe_of(estimator, X, y, task)
     labels = y if task == "classification" else None
     rows = np.stack([half(labels, len(y), number, 5, codes) for number in range(models)])
-    scores = np.stack([training.scores(X, y, own, k)[0] for k, own in enumerate(rows)])
+    scores = np.stack([recipe.scores(own, k) for k, own in enumerate(rows)])
     inside = rows[:, np.unique(codes, return_index=True)[1]]
     first, second = slice(0, models // 2), slice(models // 2, models)
     mean_in, _, mean_out, sd_out = ShadowScores(scores[first], rows[first]).moments()

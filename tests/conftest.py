@@ -20,8 +20,6 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from leakscope.settings import audit
-
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
 settings.load_profile("repeatable")
 
@@ -136,11 +134,10 @@ def _frozen_numbers(terminalreporter: Any) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def no_minutes() -> Iterator[None]:
-    """Without ``--models`` a training goes on for a minute: here it stops at the fewest.
+def few_halves() -> Iterator[None]:
+    """Without ``--models`` four models are trained; tests of their number undo that."""
+    from leakscope.halves import train
 
-    The clock has no say in what a test sees; tests of the minutes give them.
-    """
-    usual, audit.USUAL_MINUTES = audit.USUAL_MINUTES, 0.0
+    usual, train.USUAL, train.MOST = (train.USUAL, train.MOST), 4, 4
     yield
-    audit.USUAL_MINUTES = usual
+    train.USUAL, train.MOST = usual

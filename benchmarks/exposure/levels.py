@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import norm
 from truth_files import laws
 
-from leakscope.fitted.few_models import BENT, model_effects, tabulated
-from leakscope.fitted.record_population import record_sums
+from leakscope.halves.estimate import model_effects, tabulated
+from leakscope.halves.population import record_sums
 
 FPRS = (1e-2, 1e-3)
 # So many records' draws are looked at together.
@@ -35,10 +35,7 @@ def levels(answer: Any, far: np.ndarray, far_mask: np.ndarray) -> dict[str, Any]
             R * np.sqrt(rng.chisquare(b - 1, U.shape) / (b - 1)),
         )
 
-    # Of a record whose law is doubted the interval takes in what is counted too.
-    bent = answer.doubt == BENT
-    low = np.where(bent, answer.advantage.low, 1.0)
-    high = np.where(bent, answer.advantage.high, 0.0)
+    low, high = np.ones(answer.records), np.zeros(answer.records)
     for at in np.array_split(np.arange(len(low)), -(-len(low) // AT_ONCE)):
         pair = answer.draws.pairs(at)
         drawn = pair.nonmember.mean, pair.nonmember.sigma, pair.member.mean, pair.member.sigma

@@ -21,7 +21,7 @@ from truth_files import Truth, distance
 
 from leakscope.attacking import lira, rmia
 from leakscope.attacking.score_attacks import ensemble_loss
-from leakscope.fitted.few_models import tabulated
+from leakscope.halves.estimate import tabulated
 
 # QMIA's false-positive rate, and how many principal components of the records it sees.
 QUANTILE, COMPONENTS = 0.99, 32

@@ -19,10 +19,10 @@ from leakscope import advising
 from leakscope.cli import main
 from leakscope.cli.advise import _again
 from leakscope.errors import InputError
+from leakscope.recipes.recipe import recipe_of
 from leakscope.settings import AuditSettings
 from leakscope.settings.audit import TrainingSettings
 from leakscope.subjects.laws import MEASURES
-from leakscope.subjects.training.own_training import options_of, training_of
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(160, 12))
@@ -197,8 +197,8 @@ def test_an_audit_of_a_fitted_model_has_nothing_to_try() -> None:
 def test_two_partial_functions_are_two_trainings(tmp_path: Path) -> None:
     keep = str(tmp_path / "models")
     trained_audit(X, Y, partial(train, shrink=0.01), models=2, keep=keep)
-    with pytest.raises(InputError):
-        trained_audit(X, Y, partial(train, shrink=30.0), models=2, keep=keep)
+    other = trained_audit(X, Y, partial(train, shrink=30.0), models=2, keep=keep)
+    assert other.details.reused == 0
 
 
 @pytest.fixture
@@ -236,10 +236,10 @@ def trained(folder: Path) -> list[str]:
 def test_the_last_step_of_a_pipeline_is_proposed_first() -> None:
     """It was --try memory=..., the first parameter of any pipeline."""
     pipeline = make_pipeline(StandardScaler(), RandomForestClassifier(n_estimators=5))
-    training = training_of(pipeline, "classification", None)
-    found = options_of(training)
+    recipe = recipe_of(pipeline, np.zeros((2, 1)), np.arange(2), "classification")
+    found = recipe.options
     assert next(iter(found)).startswith("randomforestclassifier__")
-    assert found == training.subject.get_params()
+    assert found == recipe.subject.get_params()
     assert found.keys() == pipeline.get_params().keys()
 
 

@@ -37,7 +37,7 @@ from leakscope.cli import main
 from leakscope.errors import InputError
 from leakscope.fitted.from_sklearn import no_laws
 from leakscope.fitted.problem import NotOptimalError
-from leakscope.subjects.training.own_training import training_of
+from leakscope.recipes.recipe import recipe_of
 from tests.audits import l1_logistic
 
 X10, Y10 = load_diabetes(return_X_y=True)
@@ -196,7 +196,7 @@ class Centroids(BaseEstimator):
 @pytest.mark.parametrize("names", [(0, 1), ("benign", "malignant")])
 def test_an_estimator_need_not_keep_its_classes(names):
     found = quietly(XB, np.array(names)[YB], model=Centroids(), models=4)
-    assert "every answer is a label" in found.sentences[2]
+    assert found.details.labels
 
 
 def test_log_odds_of_one_s_own_models_are_not_taken_for_probabilities():
@@ -222,7 +222,7 @@ def test_parameters_without_a_name_of_their_own_are_the_same_in_the_next_process
     for _ in range(2):
         columns = make_column_transformer((StandardScaler(), make_column_selector()))
         model = make_pipeline(columns, FunctionTransformer(np.log1p), DecisionTreeClassifier())
-        told.append(training_of(model, "classification", None).describe()["digest"])
+        told.append(recipe_of(model, XB, YB, "classification").describe()["digest"])
     assert told[0] == told[1]
 
 
@@ -236,15 +236,14 @@ def test_options_of_a_training_are_not_needed_for_one_fit():
 def test_decision_values_are_scores(model, classes):
     kept = np.isin(YW, np.arange(classes))
     X, y = StandardScaler().fit_transform(XW[kept]), YW[kept]
-    training, rows = training_of(model, "classification", None), np.arange(len(y)) % 2 == 0
-    scores = training.scores(X, y, rows, seed=0)[0].scores
-    fit = training._trained(X[rows], y[rows], 0)
+    recipe, rows = recipe_of(model, X, y, "classification"), np.arange(len(y)) % 2 == 0
+    scores, fit = recipe.scores(rows, 0), recipe.fit(rows, 0)
     values = fit.decision_function(X)
     values = np.column_stack([np.zeros(len(y)), values]) if classes == 2 else values
     # The other classes' values together, one record at a time.
     others = [np.log(np.exp(np.delete(row, k)).sum()) for row, k in zip(values, y, strict=True)]
     np.testing.assert_allclose(scores, values[np.arange(len(y)), y] - others, atol=1e-9)
-    told = training.answers(X, y, rows, 0, X[:5])
+    told = recipe.answers(rows, 0, X[:5])
     np.testing.assert_allclose(told.sum(axis=1), 1.0)
 
 
@@ -252,7 +251,7 @@ def test_labels_alone_are_examined_and_not_trusted():
     model = OutputCodeClassifier(LogisticRegression(), random_state=0)
     found = quietly(XW[:, :3], YW, model=model)
     assert found.untrusted == found.units
-    assert "a label and no probability" in found.doubt
+    assert found.details.labels
 
 
 class FitOnly:
@@ -263,7 +262,7 @@ class FitOnly:
 
 
 def test_what_cannot_be_trained_says_what_to_give():
-    with pytest.raises(InputError, match=r"no get_params.*give a function train\(X, y, seed\)"):
+    with pytest.raises(InputError, match=r"get_params.*train\(X, y, seed\)"):
         leakscope.audit(X10, Y10, model=FitOnly())
 
 

@@ -19,7 +19,6 @@ import leakscope
 from leakscope import auditing
 from leakscope.errors import InputError
 from leakscope.results.reader import read_run
-from leakscope.running.cells import cluster_client
 from leakscope.settings import ModelSettings
 from leakscope.single_fit import cavity
 from leakscope.subjects.stream import parts as file_parts
@@ -163,7 +162,8 @@ def test_a_column_of_equal_numbers_is_not_scaled(tmp_path):
 
 # Lives of one audit, each a process of its own that is forked after what takes seconds to import.
 PROGRAM = """
-import os, signal, sqlite3, sys, time
+import os, signal, sys, time
+from pathlib import Path
 import numpy as np
 from leakscope import auditing
 from leakscope.settings import ModelSettings
@@ -184,11 +184,7 @@ def begun(run):
 
 def progress(run):
     # Cells that are finished, as another process sees them.
-    try:
-        with sqlite3.connect(f"file:{run}/cells.sqlite?mode=ro", uri=True) as connection:
-            return int(connection.execute("SELECT count(*) FROM cells").fetchone()[0])
-    except sqlite3.Error:
-        return 0
+    return len(list(Path(run, "cells").glob("[!.]*.npz")))
 
 assert os.waitpid(begun(sys.argv[2]), 0)[1] == 0
 rng, run, kills = np.random.default_rng(3), sys.argv[3], 0
@@ -219,26 +215,21 @@ def test_killed_at_random_it_goes_on_to_the_very_same_answer(folder, tmp_path):
     ours, known = (read_run(place).document for place in (run, tmp_path / "whole"))
     left_out = {"created", "timing", "settings"}
     assert ours.model_dump(exclude=left_out) == known.model_dump(exclude=left_out)
-    assert not list(run.glob("cells.sqlite*"))
+    assert not (run / "cells").exists()
     assert not list((run / "answers").glob(".*"))
 
 
 def _progress(run) -> int:
     """Cells that are finished, as another process sees them."""
-    import sqlite3
-
-    try:
-        with sqlite3.connect(f"file:{run / 'cells.sqlite'}?mode=ro", uri=True) as connection:
-            return int(connection.execute("SELECT count(*) FROM cells").fetchone()[0])
-    except sqlite3.Error:
-        return 0
+    return len(list((run / "cells").glob("[!.]*.npz")))
 
 
 def test_a_cluster_that_loses_a_worker_gives_the_very_same_numbers(folder, tmp_path):
-    pytest.importorskip("distributed")
+    distributed = pytest.importorskip("distributed")
     asked = {"chosen": RIDGE, "target": "cost", "ignore": ("paid", "name"), "cell_records": 150}
     auditing.audit_streamed(folder, directory=tmp_path / "here", **asked)
-    with cluster_client(workers=2) as client:
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
         victims = list(client.run(os.getpid).values())[:1]
 
         def report(progress):
@@ -293,7 +284,7 @@ class TestBrokenGround:
         (tmp_path / "hidden").rename(copy / "2.parquet")
         seen = []
         self.ask(copy, run, on_progress=lambda progress: seen.append(progress.done))
-        assert seen[0] == kept
+        assert seen[0] == min(kept, 7)
 
     def test_a_changed_file_is_another_run(self, copy, tmp_path):
         run = tmp_path / "run"

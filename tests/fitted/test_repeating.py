@@ -7,7 +7,7 @@ import pytest
 from scipy.special import comb, ndtri
 
 from leakscope import measures
-from leakscope.fitted.counted_models import (
+from leakscope.halves.counting import (
     FOLDS,
     GRID,
     MOST_EXCESS,
@@ -20,7 +20,7 @@ from leakscope.fitted.counted_models import (
     opposites,
     said_by_each,
 )
-from leakscope.fitted.few_models import COUNTED, SOUND, few_models, not_normal, repeating
+from leakscope.halves.estimate import COUNTED, LAW, answer_doubts, few_models
 from leakscope.laws import LawPair, Normal
 
 RNG = np.random.default_rng(0)
@@ -31,6 +31,12 @@ RECORDS = 200
 def same_draws() -> None:
     """Whatever other tests have drawn, on this worker or another."""
     RNG.bit_generator.state = np.random.default_rng(0).bit_generator.state
+
+
+def repeating(
+    answers: np.ndarray, inside: np.ndarray, alike: np.ndarray | None = None
+) -> np.ndarray:
+    return answer_doubts(answers, inside, alike) > LAW
 
 
 def halves(models: int) -> np.ndarray:
@@ -120,23 +126,6 @@ def test_nothing_learned_is_counted_as_nothing() -> None:
     assert not found.exposed.any()
     assert found.advantage.value.mean() < 0.06
     assert (found.advantage.low == 0.0).mean() > 0.97
-
-
-def test_answers_that_jump_are_not_taken_for_normal() -> None:
-    """Nine answers in ten lie close together with or without the record; some jump without it."""
-    rng = np.random.default_rng(4)
-    inside = halves(64)
-    jump = (rng.random(inside.shape) < 0.1) & ~inside
-    scores = rng.normal(0.0, 3.0, RECORDS) + 0.1 * rng.normal(size=inside.shape) - 5.0 * jump
-    found = few_models(scores, inside)
-    assert (found.doubt > SOUND).mean() > 0.9
-    assert ((found.advantage.low <= 0.1) & (found.advantage.high >= 0.1)).mean() > 0.9
-
-
-def test_normal_answers_are_seldom_called_anything_else() -> None:
-    inside = halves(128)
-    named = not_normal(np.random.default_rng(5).normal(size=inside.shape), inside)
-    assert 0 < named.sum() <= 8
 
 
 def test_the_likelihood_is_that_of_two_binomial_counts() -> None:
@@ -257,7 +246,7 @@ def test_one_rare_record_takes_no_doubt_from_the_others() -> None:
     answers = RNG.binomial(5, np.where(inside, 0.8, 0.6)) / 5.0
     found = few_models(3.0 * answers - 1.0, inside)
     assert (found.doubt[1:] == COUNTED).all()
-    assert found.doubt[0] == SOUND
+    assert found.doubt[0] == LAW
     assert not found.trusted.any()
 
 

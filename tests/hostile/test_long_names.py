@@ -9,8 +9,6 @@ import pytest
 import leakscope
 from leakscope import InputError
 from leakscope.cli import main
-from leakscope.running import open_cells
-from leakscope.running.cell_store import read_cells
 from papers import lood_images, reproduce
 
 LONG = ["a" * 5000, "x/" * 3000 + "y"]
@@ -63,13 +61,6 @@ def test_a_name_as_long_as_may_be_is_written(letter, tmp_path, monkeypatch):
     name = letter * (250 // len(letter.encode()))
     assert main([*MEASURE, "--json", name]) == 0
     assert [file.name for file in tmp_path.iterdir()] == [name]
-
-
-def test_runs_of_cells(tmp_path):
-    with pytest.raises(InputError, match="cannot be used"):
-        open_cells(tmp_path / LONG[0], settings={}, seed=0)
-    with pytest.raises(InputError, match="no run with cells"):
-        read_cells(tmp_path / LONG[0])
 
 
 GREY = np.zeros((4, 32, 32, 3), np.uint8)

@@ -14,6 +14,16 @@ from frozen import CASES
 FROZEN_ERRS = {
     ("kernels_of_dense_networks", "tanh"): "an input of deviation 104: brute force to 1e-11, "
     "tests/kernels/test_duals.py; the frozen table was off by 8e-6",
+    **dict.fromkeys(
+        (
+            ("halves_64", "advantage"),
+            ("halves_near_the_ends", "tpr_interval"),
+            ("halves_of_people", "low"),
+        ),
+        "shifts are no longer stretched to a counted level: against the simulated truth intervals "
+        "hold as often as frozen ones (0.93 for 0.92, 0.88 for 0.88), and on the truths of real "
+        "networks ranks and mean levels are nearer (docs/few_models.md)",
+    ),
 }
 
 

@@ -19,6 +19,7 @@ from leakscope.data.person_columns import person_columns_of, require_no_person
 from leakscope.data.table_datasets import from_frame
 from leakscope.errors import InputError
 from leakscope.lood.process import Process
+from leakscope.recipes.recipe import named_subject, predicts_classes
 from leakscope.results.audit import EXPOSED_ABOVE, Audit
 from leakscope.results.columns import Table, trust_columns
 from leakscope.settings.audit import ModelSettings, settings_by_name
@@ -30,7 +31,6 @@ from leakscope.subjects.fit.file_models import classifies
 from leakscope.subjects.fit.subject import arrays_as_dataset, none_fitted
 from leakscope.subjects.subgroups import exposure_by
 from leakscope.subjects.subject import Asked, OnStage, Stages, Subject, kind_for, subject_for
-from leakscope.subjects.training.own_training import predicts_classes, trains_classes
 
 
 def audit(
@@ -231,10 +231,10 @@ def dataset_for(read: Any, task: Task | None, asked: Asked) -> Dataset:
     are classes, as they are to a stand-in.
     """
     said = task is not None
-    own_classes = (predicts_classes(model) is True for model in (asked.train, asked.own))
-    if task is None and (
-        classifies(asked.chosen) or trains_classes(asked.training) or any(own_classes)
-    ):
+    named = asked.training.train and named_subject(asked.training.train)
+    models = (asked.train, asked.own, named)
+    own_classes = (predicts_classes(model) is True for model in models)
+    if task is None and (classifies(asked.chosen) or any(own_classes)):
         task = "classification"
     found: Dataset = read(task, not (asked.has_model or asked.of_process))
     return replace(found, task_said=said or task is None)

@@ -181,7 +181,7 @@ def _streamed(file: Path, cost: Any, data: DataSettings, asked: Asked, place: Pa
     """Say what streaming costs, and do it."""
     from leakscope.data.files import is_there
     from leakscope.results.run_directory import require_free
-    from leakscope.running.cells import cluster_client
+    from leakscope.running.parts import workers_at
     from leakscope.subjects.stream.fits import audit_streamed
 
     if is_there(place / "result.json"):
@@ -192,7 +192,7 @@ def _streamed(file: Path, cost: Any, data: DataSettings, asked: Asked, place: Pa
             "sample (--read sample=10000), or name ridge or logistic."
         )
     cluster = asked.training.scheduler
-    with cluster_client(scheduler=cluster) as client, steps() as progress:
+    with workers_at(scheduler=cluster) as client, steps() as progress:
         workers = None if client is None else max(1, sum(client.nthreads().values()))
         words = cost.sentence(asked.chosen, workers)
         for line in wrapped(f"{words} If it stops, go on with --run-dir {place}").splitlines():

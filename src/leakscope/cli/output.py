@@ -40,7 +40,7 @@ OUTPUTS = {
     "keep": "--keep",
 }
 # Files of a run that its digests do not name.
-OF_A_RUN = ("digests.json", "run.json", "cells.sqlite")
+OF_A_RUN = ("digests.json", "run.json", "cells")
 
 WIDTH = 92  # of a paragraph on the screen
 
@@ -295,7 +295,7 @@ def steps(title: str = "") -> Iterator[Steps]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from leakscope.running.cells import duration
+    from leakscope.running.parts import duration
 
     bar = Progress(
         TextColumn(f"{title} {{task.description}}"),

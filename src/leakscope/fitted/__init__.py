@@ -5,10 +5,10 @@ From one fit where the loss is convex; from a few models for networks and trees.
 
 from __future__ import annotations
 
-from leakscope.fitted.few_models import FewModels, few_models
 from leakscope.fitted.fitted_laws import FittedLaws, counted, laws_of
 from leakscope.fitted.from_sklearn import from_sklearn
 from leakscope.fitted.shadow import check_against_shadows, shadow_models
+from leakscope.halves.estimate import FewModels, few_models
 from leakscope.single_fit.leave_one_out import leave_one_out
 from leakscope.single_fit.losses import Loss
 from leakscope.single_fit.problem import ConvexProblem

@@ -25,8 +25,8 @@ from leakscope.errors import InputError
 from leakscope.fitted.fitted_laws import FittedLaws
 from leakscope.fitted.people import People
 from leakscope.fitted.problem import FittedModel
-from leakscope.fitted.record_population import means_and_squares
 from leakscope.fitted.refits import Observed, WholeFit, other_logits, refits_of
+from leakscope.halves.population import means_and_squares
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import LawPair
 from leakscope.measures.pair_measures import advantage, tpr_at_fpr

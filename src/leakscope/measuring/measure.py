@@ -16,7 +16,7 @@ from leakscope.data.arrays import read_arrays, read_scores
 from leakscope.data.columns import column_name, numbers, require_present, shown
 from leakscope.data.tables import read_table, table_from_frame
 from leakscope.errors import InputError
-from leakscope.fitted.few_models import (
+from leakscope.halves.estimate import (
     COUNTED,
     FACTOR,
     NEAR,

@@ -15,6 +15,7 @@ import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import CellType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -66,19 +67,20 @@ def made(subject: Any, *, option: str) -> Any:
         ) from error
 
 
-def code_digest(subject: Any, parts: Iterable[Any]) -> str:
-    """A digest of an object and of the code that it runs; the same as long as both are the same.
+def code_digest(text: str, parts: Iterable[Any]) -> str:
+    """A digest of parameters, as text, and of the code that functions and classes run.
 
-    The object counts as joblib would send it to another process.  Of modules of the user's own,
-    those of ``parts`` and what they import, the text counts, of libraries the version.
+    Of modules of the user's own, those of ``parts`` and what they import, the text counts, of
+    libraries the version; of a function its code and what it is closed over where that is plain.
     """
-    from joblib.externals import cloudpickle
-
-    texts: dict[str, str] = {}
-    waiting = [str(getattr(part, "__module__", None) or "") for part in parts]
+    texts = {"": text}
+    waiting = []
+    for part in parts:
+        _add_code(part, texts)
+        waiting.append(str(getattr(part, "__module__", None) or ""))
     while waiting:
         name = waiting.pop()
-        if name in texts or not name:
+        if name in texts:
             continue
         file = _file_of(name)
         if file is None:
@@ -90,12 +92,35 @@ def code_digest(subject: Any, parts: Iterable[Any]) -> str:
         texts[name] = file.read_text(encoding="utf-8", errors="replace")
         package = name if file.name == "__init__.py" else name.rpartition(".")[0]
         waiting += _imported(texts[name], package)
-    code = "\n".join(f"{name}: {text}" for name, text in sorted(texts.items()))
-    try:
-        sent = cloudpickle.dumps(subject)
-    except Exception:  # an object that cannot be sent is told by its text
-        sent = repr(subject).encode()
-    return hashlib.sha256(sent + code.encode()).hexdigest()
+    whole = "\n".join(f"{name}: {text}" for name, text in sorted(texts.items()))
+    return hashlib.sha256(whole.encode()).hexdigest()
+
+
+def _add_code(part: Any, texts: dict[str, str]) -> None:
+    """The code of a function, of those of its module that it names, and of a class, as text."""
+    name = f"code of {getattr(part, '__qualname__', part)!s}"
+    if name in texts:
+        return
+    texts[name] = ""
+    code = getattr(part, "__code__", None)
+    if code is None:
+        with contextlib.suppress(OSError, TypeError):
+            texts[name] = inspect.getsource(part)
+        return
+    cells = [cell.cell_contents for cell in part.__closure__ or () if cell != CellType()]
+    values = [*cells, *(part.__defaults__ or ())]
+    codes = [code]
+    while codes:
+        code = codes.pop()
+        codes += [const for const in code.co_consts if hasattr(const, "co_names")]
+        consts = [const for const in code.co_consts if not hasattr(const, "co_names")]
+        texts[name] += f"{code.co_code.hex()} {code.co_names} {consts!r}"
+        values += [part.__globals__[n] for n in code.co_names if n in part.__globals__]
+    for value in values:
+        if isinstance(value, (bool, int, float, str, bytes, tuple, type(None))):
+            texts[name] += f" {value!r}"
+        elif getattr(value, "__module__", None) == part.__module__ and callable(value):
+            _add_code(value, texts)
 
 
 def _file_of(name: str) -> Path | None:

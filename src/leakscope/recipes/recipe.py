@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import traceback
 import warnings
 from collections.abc import Mapping
@@ -106,12 +107,14 @@ class Recipe:
     def describe(self) -> dict[str, Any]:
         """Name and a digest of what is run, by which a changed training is not taken for it."""
         if self.is_estimator:
-            parts = [self.subject, *self.subject.get_params(deep=True).values()]
-            parts = [part if hasattr(part, "__qualname__") else type(part) for part in parts]
+            values = self.subject.get_params(deep=True)
+            text = f"{type(self.subject).__qualname__} {sorted(values.items(), key=str)}"
+            parts = [self.subject, *values.values()]
         else:
-            inner = self.subject.func if isinstance(self.subject, partial) else self.subject
-            parts = [inner if hasattr(inner, "__qualname__") else type(inner)]
-        digest = code_digest(self.subject, parts)
+            text = f"{getattr(self.subject, 'keywords', '')}"
+            parts = [self.subject.func if isinstance(self.subject, partial) else self.subject]
+        parts = [part if hasattr(part, "__qualname__") else type(part) for part in parts]
+        digest = code_digest(re.sub(r" at 0x[0-9a-f]+", "", text), parts)
         kind = "estimator" if self.is_estimator else "function"
         return {"kind": kind, "name": self.name, "task": self.task, "digest": digest}
 

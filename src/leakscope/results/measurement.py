@@ -126,7 +126,7 @@ class MeasuredRecord(Entry):
 def measured_records(
     found: Any, names: Sequence[int | str], rows: Iterable[int]
 ) -> list[MeasuredRecord]:
-    """Some records of what models showed (:class:`leakscope.fitted.few_models.FewModels`)."""
+    """Some records of what models showed (:class:`leakscope.halves.estimate.FewModels`)."""
     tprs = {f"{level:g}": each for level, each in found.tpr_at_fpr.items()}
     return [
         MeasuredRecord(

@@ -1,5 +1,5 @@
-"""Long work cut into cells: it resumes after a kill, here, in processes, or on a Dask cluster."""
+"""Long work in parts: it goes on after a kill, here, in processes, or on a Dask cluster."""
 
-from leakscope.running.cell_store import open_cells
+from leakscope.running.parts import Part, run_parts
 
-__all__ = ["open_cells"]
+__all__ = ["Part", "run_parts"]

@@ -299,8 +299,6 @@ MODEL_DEFAULTS = ModelSettings()
 
 
 HalfModelCount = Annotated[int, Field(ge=2, multiple_of=2)]
-# Of a training where neither models nor minutes are given.
-FEWEST_MODELS, USUAL_MINUTES = 4, 1.0
 
 
 class TrainingSettings(BaseModel):
@@ -309,9 +307,8 @@ class TrainingSettings(BaseModel):
     Examples
     --------
     >>> from leakscope.settings.audit import TrainingSettings
-    >>> ten, counted = TrainingSettings(minutes=10.0), TrainingSettings(models=16)
-    >>> (ten.least, ten.lasting), (counted.least, counted.lasting)
-    ((4, 10.0), (16, None))
+    >>> TrainingSettings(models=16).models
+    16
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -325,13 +322,13 @@ class TrainingSettings(BaseModel):
         None,
         "How many, each of half of the records.",
         metavar="NUMBER",
-        unset=f"from {FEWEST_MODELS}",
+        unset="64 to 1024, until they confirm 95%",
     )
     minutes: Positive | None = setting(
         None,
-        "Add models for so long, while they help.",
+        "Train no more models than fit in so long, and four at least.",
         metavar="NUMBER",
-        unset=f"{USUAL_MINUTES:g}",
+        unset="10",
     )
     time_limit: Positive | None = setting(
         None, "What one model may take.", metavar="SECONDS", unset="no limit"
@@ -348,18 +345,6 @@ class TrainingSettings(BaseModel):
         metavar="ADDRESS",
         option="--cluster",
     )
-
-    @property
-    def least(self) -> int:
-        """How many models are trained whatever time they take."""
-        return FEWEST_MODELS if self.models is None else self.models
-
-    @property
-    def lasting(self) -> float | None:
-        """For how many minutes models are added; None where their number was given."""
-        if self.minutes is not None or self.models is not None:
-            return self.minutes
-        return USUAL_MINUTES
 
 
 TRAINING_DEFAULTS = TrainingSettings()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,16 @@ from leakscope.data.datasets import Dataset
 from leakscope.data.preparation import prepare
 from leakscope.data.sources import raw_features
 from leakscope.errors import InputError
+from leakscope.recipes.code import TimeLimitError
+from leakscope.recipes.recipe import Recipe
 from leakscope.settings.audit import Scaling
 
 # What a model hears of its records, in the list of what was done to them.
 HANDED = "handed to the training: "
 # Names of columns that a sentence lists.
 MOST_LISTED = 4
+# So many records at most are trained on to see whether a function looks at its rows and its seed.
+TRIED_ON = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +69,47 @@ def forms_of(dataset: Dataset, scaling: Scaling, names: Sequence[str] = ()) -> l
     if table is not None:
         forms.insert(0, Handed("table", table, _as_written(dataset)))
     return forms
+
+
+def first_taken(
+    recipe_with: Callable[[Handed], Recipe], forms: Sequence[Handed], seed: int
+) -> tuple[Handed, tuple[str, ...]]:
+    """The first form of the records that a recipe takes, and what is odd about it, in sentences.
+
+    A function is trained three times on few records, before the models that take long: one that
+    ignores its rows is refused, and where it ignores its seed, that is said.  Where so few make it
+    fail in every form, the models themselves will show what is wrong.
+    """
+    notes = recipe_with(forms[0]).notes
+    if len(forms) == 1 and recipe_with(forms[0]).is_estimator:
+        return forms[0], notes
+    order = np.random.default_rng(seed).permutation(len(forms[0].y))
+    size = min(TRIED_ON, len(order) // 2)
+    kept = np.sort(np.union1d(order[:size], order[-size:]))
+    some, others = np.isin(kept, order[:size]), np.isin(kept, order[-size:])
+    for form in forms:
+        few = recipe_with(form).of(kept)
+        try:
+            first = few.scored(some, 1).scores
+            if few.is_estimator:
+                return form, notes
+            other, again = few.scored(others, 1).scores, few.scored(some, 2).scores
+        except TimeLimitError:
+            raise
+        except InputError:
+            continue
+        if np.array_equal(first, other):
+            raise InputError(
+                f"{few.name} ignores the rows it is given: trained on two different sets of "
+                "records it gave the same answers; it must train on its arguments X and y."
+            )
+        odd = (
+            f"{few.name} gives the same model for every seed. That is right if training is not "
+            "random; otherwise let it use its seed, or the spread between models, and so every "
+            "number, misses that randomness."
+        )
+        return form, (odd,) if np.array_equal(first, again) else ()
+    return forms[0], notes
 
 
 def _as_numbers(dataset: Dataset, prepared: Dataset) -> Handed:

@@ -95,7 +95,7 @@ class Asked:
         An estimator, fitted or not, a training function, or a described problem.
         """
         from leakscope.data.models import read_model
-        from leakscope.running.own_code import load_by_name, made
+        from leakscope.recipes.code import load_by_name, made
 
         if self.model is not None:
             return None if self.process is not None else made(self.model, option="model")

@@ -19,7 +19,7 @@ from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import RecordId
 from leakscope.errors import InputError
-from leakscope.fitted.few_models import NEAR, FewModels, few_models
+from leakscope.halves.estimate import NEAR, FewModels, few_models
 from leakscope.laws.distributions import Normal
 from leakscope.results.audit import Audit
 from leakscope.results.reconciliation import HALF_WIDTH

@@ -39,7 +39,7 @@ from leakscope.results.document import DatasetEntry
 from leakscope.results.sections import LineChart, Section
 from leakscope.results.shown import are, certain, digits
 from leakscope.results.trust import Trust
-from leakscope.running.cells import duration
+from leakscope.running.parts import duration
 from leakscope.settings.audit import (
     MODEL_DEFAULTS,
     STAND_IN_COEFFICIENTS,

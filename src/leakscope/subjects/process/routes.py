@@ -40,7 +40,7 @@ from leakscope.lood.noise import (
     sweep_noise,
 )
 from leakscope.lood.nystrom import Certificate, certified_cost, certified_records
-from leakscope.running.cells import duration
+from leakscope.running.parts import duration
 from leakscope.settings.audit import AuditSettings
 from leakscope.subjects.arrays import require_varied_kernel
 

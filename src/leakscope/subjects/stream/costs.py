@@ -8,7 +8,7 @@ from pathlib import Path
 from leakscope._numerics.cores import usable_cores
 from leakscope._numerics.memory import HEADROOM_BYTES, available_memory, format_bytes
 from leakscope.data.files import is_folder, is_there
-from leakscope.running.cells import duration
+from leakscope.running.parts import duration
 from leakscope.settings.audit import ModelSettings
 from leakscope.subjects.fit.subject import BYTES_PER_RECORD as FIT_BYTES_PER_RECORD
 from leakscope.subjects.fit.subject import COPIES as FIT_COPIES

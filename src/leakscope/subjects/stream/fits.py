@@ -33,7 +33,7 @@ from leakscope.results.columns import Table, trust_columns
 from leakscope.results.document import AssumptionEntry, DatasetEntry, Number
 from leakscope.results.sections import Section
 from leakscope.results.trust import Trust
-from leakscope.running.cells import Found, OnProgress
+from leakscope.running.parts import OnProgress, Part
 from leakscope.settings.audit import PENALTIES, AuditSettings, ModelSettings
 from leakscope.settings.data import DataSettings
 from leakscope.settings.setting import validated
@@ -436,11 +436,11 @@ def _blocks(
             yield X, 1.0 - y if flipped else y, block
 
 
-def _summed(work: blocks.Work, flipped: bool, block_bytes: int, cut: Cut, _: int) -> Found:
+def _summed(work: blocks.Work, flipped: bool, block_bytes: int, cut: Cut, _: int) -> Part:
     found = (work(X, y, block.first_row) for X, y, block in _blocks(cut, flipped, block_bytes))
     total = tree(found, blocks.added)
     # A cell whose records were all dropped has no sums.
-    return Found({}, {name: np.asarray(value) for name, value in (total or {}).items()})
+    return Part({}, {name: np.asarray(value) for name, value in (total or {}).items()})
 
 
 def _over(passes: Passes, flipped: bool, name: str, work: blocks.Work) -> Sums:
@@ -647,7 +647,7 @@ def _answers(
     settings: dict[str, Any],
     cut: Cut,
     number: int,
-) -> Found:
+) -> Part:
     """The last pass: every record's numbers, written as they come."""
     told = Told(named=NAMED)
     with AnswersFile(Path(answers, f"{number:07d}.parquet"), settings) as writer:

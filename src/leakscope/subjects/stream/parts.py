@@ -15,7 +15,6 @@ from leakscope.data.files import is_folder, is_there, require_file
 from leakscope.data.parquet import require_distinct
 from leakscope.data.person_columns import is_person_name
 from leakscope.errors import InputError, required
-from leakscope.running.cell_store import StoppedError
 from leakscope.subjects.stream.coding import ColumnCoding, is_text, present, subgroup_codes
 
 # What a reader buffers of a file at once.
@@ -25,6 +24,10 @@ SUFFIX = ".parquet"
 
 # By column of subgroups: (b,) which value each record has, and the values.
 Labels = Mapping[str, tuple[NDArray[np.intp], Sequence[str]]]
+
+
+class StoppedError(InputError):
+    """Something outside the run's own question failed; what was computed stays, to go on from."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ at the last cell after a kill, here or on a cluster, and gives the same numbers.
 
 from __future__ import annotations
 
-import math
+import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,18 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from leakscope._numerics.cores import usable_cores
-from leakscope._numerics.keys import Key
-from leakscope._numerics.memory import format_bytes, require_memory
+from leakscope._numerics.memory import require_memory
 from leakscope.data.columns import column_name
-from leakscope.data.files import is_there
+from leakscope.data.files import is_there, read_json, require_usable_name
 from leakscope.errors import InputError
 from leakscope.results.audit import Audit
+from leakscope.results.document import to_json, write_private
 from leakscope.results.run_directory import complete_run_directory, require_free
-from leakscope.running.cell_store import FinishedCell, StoppedError, open_cells
-from leakscope.running.cells import Cell, Found, OnProgress, Progress, run_cells
+from leakscope.running.parts import OnProgress, Part, Progress, run_parts
 from leakscope.settings.data import DataSettings
 from leakscope.subjects.stream.coding import ColumnCoding, ColumnFacts, coding_of, facts_of
-from leakscope.subjects.stream.parts import FilePart, columns_of, file_parts
+from leakscope.subjects.stream.parts import FilePart, StoppedError, columns_of, file_parts
 from leakscope.subjects.stream.totals import Told, histograms
 
 BLOCK_BYTES = 2**24
@@ -41,10 +40,7 @@ BLOCKS_AT_ONCE = 13
 # Matrices of features x features beside those of the cells; measured with 3,000 and 4,500.
 GRAMS_AT_ONCE = 7
 
-# SQLite's own bound on one value.
-LARGEST_CELL = 1_000_000_000
-
-ANSWERS = "answers"
+ANSWERS, CELLS = "answers", "cells"
 
 Cut = tuple[FilePart, ...]
 
@@ -69,24 +65,21 @@ class Passes:
     cuts: list[Cut]
     answers: Path
     how: Streaming
-    store: Any
     going_on: Callable[[], None]
     expected: int
     made: int = 0
 
-    def run(self, name: str, work: Callable[[Cut, int], Found]) -> list[Any]:
+    def run(self, name: str, work: Callable[[Cut, int], Part]) -> list[Any]:
         """One pass under a name of its own: what each cell found."""
-        cells = [Cell(f"{name} {i:07d}", {"cell": i}) for i in range(len(self.cuts))]
+        cells = {f"{name} {i:07d}": i for i in range(len(self.cuts))}
         report = _over_passes(self.how.on_progress, len(cells), self.expected, self.made)
         self.made += 1
         with _still_there(self.place):
-            return run_cells(
-                self.store,
+            return run_parts(
                 cells,
                 partial(_computed, self.cuts, work),
-                seed=0,
-                client=self.how.client,
-                threads=True,
+                folder=self.place / CELLS,
+                at=self.how.client or "threads",
                 on_progress=report,
             )
 
@@ -131,10 +124,35 @@ def opened_passes(
         **asked,
     }
     _require_room(len(parts[0].features) + 1, len(cuts), how.block_bytes)
-    with _none_left(place, begun) as going_on, open_cells(place, settings=whole, seed=0) as store:
+    with _none_left(place, begun) as going_on:
+        _begin(place, whole)
         answers = place / ANSWERS
         answers.mkdir(mode=0o700, exist_ok=True)
-        yield Passes(place, whole, parts, cuts, answers, how, store, going_on, expected)
+        yield Passes(place, whole, parts, cuts, answers, how, going_on, expected)
+
+
+def _begin(place: Path, about: Mapping[str, Any]) -> None:
+    """Make a run's folder, which says what the run is about; refuse one of another run."""
+    require_usable_name(place)
+    path, text = place / "run.json", to_json({"settings": dict(about)})
+    if is_there(path):
+        before, now = read_json(path), json.loads(text)
+        settings = before.get("settings") if isinstance(before, dict) else None
+        if not isinstance(settings, dict):
+            raise InputError(f"{path} does not describe a run; name a new directory.")
+        for name, value in now["settings"].items():
+            if settings.get(name) != value:
+                raise InputError(
+                    f"{place} was begun with {name} = {settings.get(name)!r}, and now it is "
+                    f"{value!r}: ask the same again, or name a new directory."
+                )
+        return
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place.chmod(0o700)
+    except OSError as error:
+        raise InputError(f"{place} cannot be made: {error.strerror or error}.") from error
+    write_private(path, text + "\n")
 
 
 def completed(place: Path, audit: Audit, told: Told) -> Audit:
@@ -150,8 +168,7 @@ def completed(place: Path, audit: Audit, told: Told) -> Audit:
         rows=[tuple(row.values()) for row in audit.table.rows()],
         arrays=histograms(told),
     )
-    for name in ("cells.sqlite", "cells.sqlite-wal", "cells.sqlite-shm"):
-        (place / name).unlink(missing_ok=True)
+    shutil.rmtree(place / CELLS, ignore_errors=True)
     # What a kill left of a cell that was then computed again.
     for left in (place / ANSWERS).glob(".*.partial"):
         left.unlink(missing_ok=True)
@@ -164,12 +181,6 @@ def stream_bytes(width: int, cells: int, threads: int, block_bytes: int = BLOCK_
 
 
 def _require_room(width: int, cells: int, block_bytes: int) -> None:
-    if 8 * width**2 > LARGEST_CELL:
-        raise InputError(
-            f"the audit in {width:,} features keeps {format_bytes(8 * width**2)} for each cell, "
-            f"and a file of cells holds {format_bytes(LARGEST_CELL)}: use at most "
-            f"{math.isqrt(LARGEST_CELL // 8):,} features."
-        )
     require_memory(
         stream_bytes(width, cells, usable_cores(), block_bytes),
         f"the audit in {width:,} features",
@@ -209,23 +220,20 @@ def _cut(parts: Sequence[FilePart], records: int) -> Iterator[Cut]:
         yield tuple(group)
 
 
-def _computed(
-    cuts: list[Cut], work: Callable[[Cut, int], Found], parameters: Mapping[str, Any], _: Key
-) -> Found:
-    number = int(parameters["cell"])
+def _computed(cuts: list[Cut], work: Callable[[Cut, int], Part], _: str, number: int) -> Part:
     return work(cuts[number], number)
 
 
-def _facts(classes: bool, drop: bool, block_bytes: int, cut: Cut, _: int) -> Found:
+def _facts(classes: bool, drop: bool, block_bytes: int, cut: Cut, _: int) -> Part:
     found = [facts_of(part, classes, drop, block_bytes) for part in cut]
     total = tree(iter(found), lambda a, b: a + b)
-    return Found(
+    return Part(
         {"records": total.records, "widths": total.widths, "values": total.values},
         {"mean": total.mean, "length": total.length},
     )
 
 
-def _facts_back(cell: FinishedCell) -> ColumnFacts:
+def _facts_back(cell: Part) -> ColumnFacts:
     told = cell.numbers
     return ColumnFacts(
         told["records"],
@@ -264,7 +272,8 @@ def _still_there(place: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if isinstance(error, InputError) or not type(error).__module__.startswith("distributed"):
+        lost = isinstance(error, OSError) or type(error).__module__.startswith("distributed")
+        if isinstance(error, InputError) or not lost:
             raise
         raise StoppedError(
             f"the cluster stopped ({type(error).__name__}); what is finished is kept in {place}: "

@@ -16,8 +16,7 @@ from leakscope.data.person_columns import is_person_name
 from leakscope.data.preparation import TARGET_SCALED
 from leakscope.results.audit import EXPOSED_ABOVE, FPRS, Subgroup
 from leakscope.results.document import DatasetEntry
-from leakscope.running.cell_store import FinishedCell
-from leakscope.running.cells import Found
+from leakscope.running.parts import Part
 from leakscope.settings.data import DataSettings
 from leakscope.subjects.stream.coding import ColumnCoding
 from leakscope.subjects.stream.parts import Labels, columns_of
@@ -125,7 +124,7 @@ class Told:
             for value, spread in spreads(advantage, codes, values).items():
                 self._add((column, value), spread)
 
-    def found(self) -> Found:
+    def found(self) -> Part:
         """As what a cell stores."""
         plain = {name: getattr(self, name) for name in (*ADDED, *PLAIN)}
         told = [
@@ -136,10 +135,10 @@ class Told:
         # Beyond the largest there is nothing to keep.
         reached = int(np.max(np.flatnonzero(bins.any(axis=0)), initial=-1)) + 1
         arrays = {name: getattr(self, name) for name in HISTOGRAMS}
-        return Found({**plain, "spreads": told}, {**arrays, "bins": bins[:, :reached]})
+        return Part({**plain, "spreads": told}, {**arrays, "bins": bins[:, :reached]})
 
     @classmethod
-    def of(cls, cells: Iterable[FinishedCell]) -> Told:
+    def of(cls, cells: Iterable[Part]) -> Told:
         """Over all cells."""
         total = cls()
         for cell in cells:

@@ -26,7 +26,6 @@ from leakscope.subjects.pricing import (
     commonest_share,
 )
 from leakscope.subjects.subject import Change, Wanted
-from leakscope.subjects.training.own_training import options_of, with_options
 
 if TYPE_CHECKING:
     from leakscope.subjects.training.subject import Training
@@ -62,8 +61,8 @@ def _change(
     tries: Mapping[str, Sequence[float]],
 ) -> Change:
     """Levels are places in the list of settings."""
-    present = options_of(own.training)
-    with_options(own.training, {key: tries[key][0] for key in settings[0]})
+    present = own.recipe.options
+    own.recipe.with_options({key: tries[key][0] for key in settings[0]})
 
     # What is trained is kept: it is asked for its laws and then for its price.
     @cache
@@ -71,9 +70,7 @@ def _change(
         told = settings[int(level)]
         if all(key in present and present[key] == value for key, value in told.items()):
             return own
-        words = "-".join(f"{key}={value}" for key, value in told.items())
-        keep = None if own.how.keep is None else f"{own.how.keep}-{words}"
-        return own.with_training(with_options(own.training, told), keep)
+        return own.with_recipe(own.recipe.with_options(told))
 
     def words(level: float) -> str:
         told = settings[int(level)].items()
@@ -98,7 +95,7 @@ def halves(own: Training) -> Folds:
 
 def unseen_scores(own: Training) -> HeldOutScores:
     """The own label's log-odds, or the residual, of each record by the models without it."""
-    models, task = own.half_models, own.training.task
+    models, task = own.half_models, own.recipe.task
     assert models is not None
     scores = np.where(models.trained_on[::2], models.scores[1::2], models.scores[::2])
     loss, aim = ("logistic", 1.0) if task == "classification" else ("square", 0.0)
@@ -107,12 +104,12 @@ def unseen_scores(own: Training) -> HeldOutScores:
 
 def terms(own: Training, wanted: Wanted) -> Terms:
     """The loss on the half that a model has not seen, and what could be tried."""
-    classes = own.training.task == "classification"
+    classes = own.recipe.task == "classification"
     loss = LOSSES["logistic" if classes else "square"]
     answered, unit = "log-odds", ""
     if not classes:
         answered, unit = "prediction", target_unit(own.dataset.steps) or ", in units of the target,"
-    notes = [] if wanted.tries else [_proposal(own.training.name, options_of(own.training))]
+    notes = [] if wanted.tries else [_proposal(own.recipe.name, own.recipe.options)]
     if classes and len(np.unique(np.asarray(own.y))) > 2:
         notes.append(
             "Accuracy counts a record as right where its class has more than half of the chance."
@@ -123,9 +120,9 @@ def terms(own: Training, wanted: Wanted) -> Terms:
         variance=None if classes else float(np.var(np.asarray(own.y, dtype=np.float64))),
         # Of more classes the accuracy counts too few as right.
         commonest=commonest_share(own.y) if classes and len(np.unique(own.y)) == 2 else None,
-        untrusted=f"with {own.how.least} models the intervals of some {{unit}}s reach above it",
+        untrusted=f"with {own.how.models} models the intervals of some {{unit}}s reach above it",
         noise=f"Add fresh normal noise of standard deviation {{sd:.2g}}{unit} to every {answered}",
-        wide=f"With {own.how.least} models the worst record may still have up to {{high}}; more "
+        wide=f"With {own.how.models} models the worst record may still have up to {{high}}; more "
         "models would tell (audit again with --models).",
         notes=tuple(notes),
         assumptions=(
@@ -133,7 +130,7 @@ def terms(own: Training, wanted: Wanted) -> Terms:
             AssumptionEntry(
                 statement="a setting changes every model of half the records as it changes yours",
                 holds=None,
-                evidence=f"each setting was trained {own.how.least} times, on the same halves and "
+                evidence=f"each setting was trained {own.how.models} times, on the same halves and "
                 "with the same seeds",
             ),
         ),

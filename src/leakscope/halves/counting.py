@@ -27,7 +27,7 @@ from scipy.special import ndtri
 from scipy.stats import beta, binom, hypergeom
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.fitted.record_population import means_and_squares
+from leakscope.halves.population import means_and_squares
 
 Mask = NDArray[np.bool_]
 Counts = NDArray[np.intp]
@@ -116,7 +116,7 @@ def counted(forms: tuple[FloatArray, ...], trained_on: Mask) -> Counted:
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.fitted.counted_models import counted
+    >>> from leakscope.halves.counting import counted
     >>> rng = np.random.default_rng(0)
     >>> inside = np.tile(np.arange(60) % 2 == np.arange(2)[:, None], (100, 1))
     >>> right = (rng.random(inside.shape) < np.where(inside, 0.9, 0.6)).astype(float)
