@@ -25,6 +25,9 @@ from leakscope.errors import InputError
 
 T = TypeVar("T")
 
+# The process in which code with a time limit runs, while it is there.
+_LIMITED: list[Any] = []
+
 
 class TimeLimitError(InputError):
     """The user's code did not end in time."""
@@ -203,16 +206,20 @@ def within(name: str, seconds: float | None, work: Callable[[], T]) -> T:
     from concurrent.futures import BrokenExecutor
     from concurrent.futures import TimeoutError as Late
 
-    from joblib.externals.loky import get_reusable_executor
+    from joblib.externals.loky import ProcessPoolExecutor
 
-    executor = get_reusable_executor(max_workers=1, timeout=60)
+    if not _LIMITED:
+        _LIMITED.append(ProcessPoolExecutor(max_workers=1))
+    executor = _LIMITED[0]
     try:
         executor.submit(importlib.import_module, __name__).result()
         returned: T = executor.submit(work).result(timeout=seconds)
     except Late:
+        _LIMITED.clear()
         executor.shutdown(kill_workers=True)
         raise TimeLimitError(f"{name} did not end within its time limit, {seconds:g} s.") from None
     except BrokenExecutor as error:
+        _LIMITED.clear()
         raise InputError(
             f"{name} ended the process that it ran in; most likely there was not enough memory."
         ) from error
