@@ -177,23 +177,6 @@ def test_the_file_s_bytes_tell_where_a_parser_s_last_digit_differs(tmp_path, mon
         source.read_again()
 
 
-def test_a_digest_of_the_former_kind_is_still_understood(tmp_path):
-    import hashlib
-    from dataclasses import replace
-
-    for file, options in (
-        (labelled(tmp_path, DECIMALS), {"target": "y"}),
-        (labelled(tmp_path, ("a", "b", "a", "b")), {"target": "g", "task": "classification"}),
-    ):
-        found = data.read_dataset(file, **options)
-        former = hashlib.sha256(np.ascontiguousarray(found.features).tobytes())
-        former.update("\0".join(str(value) for value in found.target.tolist()).encode())
-        again = replace(found.source, digest=former.hexdigest()).read_again()
-        assert again.record_ids == found.record_ids
-        with pytest.raises(InputError, match="they have changed since"):
-            replace(found.source, digest="0" * 64).read_again()
-
-
 @pytest.mark.parametrize("name", [None, "person"])
 def test_a_pandas_index_in_parquet_names_the_records(tmp_path, name):
     frame = pd.DataFrame(

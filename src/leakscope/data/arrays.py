@@ -80,9 +80,22 @@ def read_scores(path: str | Path) -> NDArray[np.float64]:
     suffix = path.suffix.lower()
     if suffix not in SCORE_SUFFIXES:
         raise InputError(f"{path}: scores are read from {', '.join(SCORE_SUFFIXES)} files.")
-    scores = _from_array(path) if suffix == ".npy" else _from_text(path)
-    if scores.size == 0:
-        raise InputError(f"{path} holds no scores.")
+    if suffix == ".npy":
+        array: Array = read_array(path)
+    else:
+        with told_as(f"{path} is not UTF-8 text"):
+            lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+        array = np.array([line for line in lines if line])
+        if array.size and np.isnan(_number(array[0])) and array[0].lower() != "nan":
+            array = array[1:]
+        array = np.array([_number(text) for text in array])
+    column = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    if column.ndim != 1 or column.size == 0 or column.dtype.kind not in "biuf":
+        raise InputError(
+            f"{path}: scores must be one column of numbers, but the shape is {array.shape} and the "
+            f"type {array.dtype}."
+        )
+    scores = column.astype(np.float64)
     bad = ~np.isfinite(scores)
     if bad.any():
         row = int(np.argmax(bad))
@@ -93,35 +106,8 @@ def read_scores(path: str | Path) -> NDArray[np.float64]:
     return scores
 
 
-def _from_array(path: Path) -> NDArray[np.float64]:
-    array = read_array(path)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
-        raise InputError(f"{path}: scores must be one column, but the shape is {array.shape}.")
-    if array.dtype.kind not in "biuf":
-        raise InputError(f"{path}: scores must be numbers, but they are of type {array.dtype}.")
-    return np.asarray(array, dtype=np.float64)
-
-
-def _from_text(path: Path) -> NDArray[np.float64]:
+def _number(text: str) -> float:
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path} is not UTF-8 text (byte {error.start} cannot be read)."
-        ) from error
-    numbers: list[float] = []
-    for number, line in enumerate(lines):
-        text = line.strip()
-        if not text:
-            continue
-        try:
-            numbers.append(float(text))
-        except ValueError:
-            if number == 0:
-                continue
-            raise InputError(
-                f"{path}: line {number + 1} holds {text[:40]!r}; one number per line is needed."
-            ) from None
-    return np.array(numbers, dtype=np.float64)
+        return float(text)
+    except ValueError:
+        return float("nan")

@@ -150,7 +150,7 @@ def subgroup_label(value: object) -> str:
     return str(value)
 
 
-# Before every digest of this form; one without it is of the features and the target only.
+# Before every digest of this form.
 DIGEST_FORM = "2"
 
 
@@ -199,14 +199,14 @@ def same_data(one: str, other: str, *, read_alike: bool = True) -> bool:
     """Whether two digests are of the same data.
 
     ``read_alike`` says that the same columns were asked of both: the same file is then the same
-    data, and other ids make other data.  Otherwise features and targets are compared alone; a
-    digest of the former kind knows nothing else.
+    data, and other ids make other data.  Otherwise features and targets are compared alone.
     """
     first, second = (text.split("-") for text in (one, other))
-    if read_alike and len(first) == len(second) == 4:
+    if not len(first) == len(second) == 4:
+        return one == other
+    if read_alike:
         return first[1] == second[1] or (bool(first[3]) and first[3] == second[3])
-    known = [parts[2] if len(parts) == 4 else parts[0] for parts in (first, second)]
-    return known[0] == known[1]
+    return first[2] == second[2]
 
 
 # A whole number as pandas writes it where a column has gaps, and what is said of mixed names.
