@@ -81,7 +81,11 @@ def main() -> None:
         )
         known = lood.all_records(kernel, y, noise_variance=NOISE)
         (swept,) = best_of_each(
-            [lambda k=kernel, t=y, w=known: sweep_noise(k, t, noise_variance=NOISE, known=w)],
+            [
+                lambda k=kernel, t=y, w=known: sweep_noise(
+                    lambda s2: lood.all_records(k, t, noise_variance=s2), NOISE, w
+                )
+            ],
             repeats=1,
         )
         eigen = "-"

@@ -163,7 +163,7 @@ FALSE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a target that is not there": _set("dataset", "source", "target", to="q"),
     "a task that is none": _set("dataset", "source", "task", to="sorting"),
     "groups": _set("unit", to="group"),
-    "a variance of nothing": _set("records", 0, "variance_with", to=-1.0),
+    "a variance of nothing": _set("records", 0, "sd_with", to=-1.0),
     "two means for one output": _set("records", 0, "mean_with", to=[1.0, 2.0]),
 }
 

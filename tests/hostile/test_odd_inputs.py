@@ -76,16 +76,6 @@ def test_a_frame_takes_the_users_own_model_and_training() -> None:
         leakscope.audit_frame(TABLE.rename(columns={"b": "c"}), target="y", model=pipeline)
 
 
-def test_a_defence_of_something_else() -> None:
-    from leakscope.advising import AuditTarget, advise, defence_of
-
-    audit = leakscope.audit(X, Y, model=Ridge().fit(X, Y))
-    option = advise(audit, AuditTarget("advantage", 0.2)).own
-    for given in (audit, Ridge(), None):
-        with pytest.raises(InputError, match=r"lood\.Process"):
-            defence_of(option, given)  # type: ignore[arg-type]
-
-
 def test_python_is_told_of_parameters() -> None:
     with pytest.raises(InputError, match=r"at least 20 groups .* there are 9") as told:
         leakscope.audit(X, Y, train=Ridge(), groups=[i % 9 for i in range(40)])

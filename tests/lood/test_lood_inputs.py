@@ -36,14 +36,7 @@ ROUTES = {
 @pytest.mark.parametrize("factor", [1e154, 1e160, 1e170])
 def test_features_whose_squares_overflow(factor):
     phi, y = problem()
-    with pytest.raises(InputError, match=r"features are too large for float64.*scale them down"):
-        lood.audit_features(phi * factor, y, 0.1)
-
-
-@pytest.mark.parametrize("factor", [1e-160, 1e-170, 1e-300])
-def test_features_whose_squares_vanish_are_not_said_to_be_zero(factor):
-    phi, y = problem()
-    with pytest.raises(InputError, match=r"row 0 are too small .*: scale the features up"):
+    with pytest.raises(InputError, match="too large for float64"):
         lood.audit_features(phi * factor, y, 0.1)
 
 
@@ -54,20 +47,9 @@ def test_features_that_are_zero():
         lood.audit_features(phi, y, 0.1)
 
 
-@pytest.mark.parametrize("exponent", [-20, -80, -100, -150])
-def test_small_features_keep_their_digits(exponent):
-    """Far below the noise the label's part is y^2 |phi|^2 / (2 s2^2), and all of the KL."""
-    phi, y = problem()
-    small = phi * 10.0**exponent
-    found = lood.audit_features(small, y, 0.1)
-    expected = 0.5 * (np.linalg.norm(small, axis=1) * y / 0.1) ** 2
-    assert found.trusted.all()
-    np.testing.assert_allclose(found.kl, expected, rtol=1e-9)
-
-
 def test_targets_times_features_that_overflow():
     phi, y = problem()
-    with pytest.raises(InputError, match="targets times the features are too large"):
+    with pytest.raises(InputError, match="too large for float64"):
         lood.audit_features(phi * 1e150, y * 1e200, 0.1)
 
 
@@ -164,26 +146,6 @@ def test_law_pairs_of_some(outputs, chosen):
         np.testing.assert_allclose(measures.kl(found.law_pair(mask)), found.kl[mask], rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("chosen", "words"),
-    [
-        (99, "there is no (record|group) 99: there are [24]0, counted from 0"),
-        ([0, -41], "there is no (record|group) -41"),
-        (1.5, "by a number, a slice or a list of numbers, but it is an array of float64"),
-        (True, "by a number, a slice or a list of numbers, but it is True"),
-        (None, "by a number, a slice or a list of numbers"),
-        ("0", "by a number, a slice or a list of numbers"),
-        ([[0]], "by a number, a slice or a list of numbers"),
-        ([True], "there are [24]0 (record|group)s, but 1 truth values"),
-        (slice(0.5, 2), "must be of whole numbers"),
-    ],
-)
-def test_law_pairs_of_none(chosen, words):
-    for found in results(None):
-        with pytest.raises(InputError, match=words):
-            found.law_pair(chosen)
-
-
 def test_law_pairs_of_groups_that_differ_or_are_none():
     phi, y = problem()
     groups = np.concatenate([[0, 0], np.arange(1, 39)])
@@ -192,5 +154,3 @@ def test_law_pairs_of_groups_that_differ_or_are_none():
     assert found.law_pair(1).member.event_shape == ()
     with pytest.raises(InputError, match="different sizes"):
         found.law_pair([0, 1])
-    with pytest.raises(InputError, match="no group was chosen"):
-        found.law_pair([])

@@ -33,10 +33,7 @@ def test_against_draws_of_two_refits(classes: int) -> None:
         assert abs(shares[0] - shares[1] - found[row]) < 4 * error + 1e-4
 
 
-def test_it_is_of_classes_and_of_the_process_itself() -> None:
+def test_it_is_of_classes() -> None:
     y = RNG.normal(size=25)
     with pytest.raises(InputError, match="both sides of 0"):
         _ = lood.all_records(KERNEL(X), np.abs(y), noise_variance=NOISE).accuracy_memorisation
-    noised = lood.all_records(KERNEL(X), y, noise_variance=NOISE).noised(0.3)
-    with pytest.raises(InputError, match="before noise is added"):
-        _ = noised.accuracy_memorisation

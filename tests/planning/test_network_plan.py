@@ -139,6 +139,6 @@ def test_what_holds_for_every_network_names_none(monkeypatch: pytest.MonkeyPatch
     def missing(*given: object, **more: object) -> None:
         raise InputError("The kernel of a network needs JAX.")
 
-    monkeypatch.setattr("leakscope.planning.network_plan.Process", missing)
+    monkeypatch.setattr("leakscope.planning.network_plan.ProcessOnRecords", missing)
     with pytest.raises(InputError, match=r"^The kernel of a network needs JAX\.$"):
         leakscope.plan_network(data.read_example("wine"))

@@ -211,8 +211,9 @@ def approximate_records(
     X: Array, y: Array, kernel: Any, noise_variance: float, inducing: int
 ) -> lood.Separation:
     """All records by the Nyström route."""
-    process = lood.ProcessOnRecords(X, y[:, None], kernel, noise_variance)
-    return lood.certified_records(process, inducing=inducing).laws
+    return lood.nystrom_records(
+        X, y[:, None], kernel=kernel, noise_variance=noise_variance, inducing=inducing
+    )
 
 
 def spectrum_pair(spectrum: Array, n: int, ridge: float, records: Array) -> laws.LawPair:

@@ -49,9 +49,9 @@ def audit_document(numbers=(0.5,) * 8, record_id=0, means=(0.1, 0.2)):
                     "kl_label_free": free,
                     "kl_label": label,
                     "mean_without": means[0],
-                    "variance_without": variance,
+                    "sd_without": variance,
                     "mean_with": means[1],
-                    "variance_with": variance,
+                    "sd_with": variance,
                     "trusted": True,
                     "check": 0,
                 }
@@ -60,7 +60,6 @@ def audit_document(numbers=(0.5,) * 8, record_id=0, means=(0.1, 0.2)):
         details=ProcessDetails(
             kernel={"name": "rbf", "length_scale": 1.0},
             noise_variance=0.01,
-            condition_number=math.inf,
         ),
     )
 

@@ -83,11 +83,3 @@ def test_what_failed_and_what_nobody_looked_at_are_told_apart(tmp_path: Path) ->
         f"failed: {audit.checks[0]}",
         "not checked",
     ]
-
-
-def test_a_column_that_a_file_holds_empty_is_not_known() -> None:
-    """Null stands for the ends of intervals that there were none of."""
-    found = leakscope.audit(X, Y, kernel="rbf", sensitivity=False)
-    assert "rank_low" in found.to_frame().columns
-    assert "rank_low" not in found.table
-    assert "kl" in found.table

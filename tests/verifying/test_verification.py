@@ -5,8 +5,9 @@ import pytest
 
 import leakscope
 from leakscope import InputError, kernels
+from leakscope._numerics.keys import as_key
 from leakscope.results.columns import Table
-from leakscope.subjects.process.draws import posterior_draws
+from leakscope.subjects.process.draws import posterior_draws, prior_root
 from leakscope.verifying.audits import check_audit
 from leakscope.verifying.checks import NumberCheck, counted, mean_score, spread_score, threshold_for
 
@@ -28,11 +29,12 @@ def check(audit, draws=2000):
 
 def test_draws_have_the_posterior_law(problem):
     """Against the textbook formulas, on a query that was not trained on."""
-    K, y, _ = problem
+    K, y, audit = problem
     train = list(range(10))
+    process = audit.examined.process
     found = posterior_draws(
-        K, y, noise_variance=0.2, train=train, query=12, draws=40_000, random_state=1
-    )
+        process, prior_root(K), np.array(train), np.array([12]), 40_000, as_key(1)
+    )[:, :, 0].T
     M = K[:10, :10] + 0.2 * np.eye(10)
     mean = K[12, :10] @ np.linalg.solve(M, y[:10].reshape(10, -1))
     variance = K[12, 12] - K[12, :10] @ np.linalg.solve(M, K[:10, 12])
@@ -50,7 +52,7 @@ def test_right_laws_agree_and_wrong_ones_differ(problem):
     wrong = {
         **columns,
         "mean_without": columns["mean_with"],
-        "variance_without": 1.5 * columns["variance_without"],
+        "sd_without": np.sqrt(1.5) * columns["sd_without"],
     }
     found = check(audit.model_copy(update={"table": Table(wrong, audit.order)}))
     differing = {c.law for c in found if c.verdict(threshold_for(len(found))) == "differs"}

@@ -2,6 +2,5 @@
 
 from leakscope.advising.advise import advise
 from leakscope.results.advice import Target as AuditTarget
-from leakscope.subjects.process.defence import defence_of
 
-__all__ = ["AuditTarget", "advise", "defence_of"]
+__all__ = ["AuditTarget", "advise"]

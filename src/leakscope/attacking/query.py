@@ -22,16 +22,16 @@ from leakscope.results.attacks import FoundQuery, QueryAttack, QueryStart
 from leakscope.results.document import DatasetEntry
 from leakscope.results.run_directory import write_run_directory
 from leakscope.settings.attack import QuerySettings
-from leakscope.settings.audit import AuditSettings
-from leakscope.subjects.process.choices import kernel_from_settings
+from leakscope.settings.audit import Scaling
 
 
 def attack_query(
     dataset: Dataset,
     records: RecordId | Sequence[RecordId],
-    settings: AuditSettings | None = None,
+    model: lood.Process | None = None,
     search: QuerySettings | None = None,
     *,
+    scaling: Scaling = "standard",
     run_dir: str | Path | None = None,
 ) -> QueryAttack:
     """Reconstruct a record by looking for the query that reveals most about it.
@@ -46,10 +46,12 @@ def attack_query(
         :func:`~leakscope.data.from_frame`.
     records
         The record to leave out and look for, by its id; several for a group.
-    settings
-        The model, as an audit takes it; its defaults where left out.
+    model
+        A Gaussian process; the usual one, rbf, where left out.
     search
         How to search; its defaults where left out.
+    scaling
+        Of the features and of a number that is the target, as in an audit.
     run_dir
         Where to write a run directory with the starts, the arrays and, of pictures, PNG files;
         nothing is written where left out.
@@ -62,7 +64,7 @@ def attack_query(
     Raises
     ------
     InputError
-        Where the dataset has no such record, or an option does not belong to the kernel.
+        Where the dataset has no such record.
 
     Examples
     --------
@@ -75,22 +77,19 @@ def attack_query(
     (41, 1.0)
     """
     begin = time.perf_counter()
-    model = AuditSettings(sensitivity=False) if settings is None else settings
+    model = lood.Process.named("rbf") if model is None else model
     how = QuerySettings() if search is None else search
     rows = _rows(dataset, records)
     raw = dataset.features
     if how.normalise_channels is not None:
         # The model's own normalisation takes the place of ours.
-        model = model.model_copy(update={"scaling": "none"})
-    prepared = prepare(dataset, scaling=model.scaling)
-    mean, scale = feature_scales(dataset, model.scaling)
+        scaling = "none"
+    prepared = prepare(dataset, scaling=scaling)
+    mean, scale = feature_scales(dataset, scaling)
     box = None
     if how.box is not None:
         box = ((how.box[0] - mean) / scale, (how.box[1] - mean) / scale)
-    noise: Any = model.noise_variance
-    process = lood.ProcessOnRecords(
-        prepared.features, prepared.target, kernel_from_settings(model), noise, task=prepared.task
-    )
+    process, _ = model.on(prepared.features, prepared.target, task=prepared.task)
     problem: dict[str, Any] = {
         "leave_out": rows,
         "kernel": process.kernel,
@@ -102,9 +101,7 @@ def attack_query(
         **problem,
         queries=how.queries,
         objective=how.objective,
-        begin=how.begin,
-        climb=how.climb,
-        method=how.method,
+        begin="both",
         starts=how.starts,
         steps=how.steps,
         box=box,
@@ -120,7 +117,11 @@ def attack_query(
         pairs=(there, own),
         dataset=prepared,
         kernel=process.kernel.describe(),
-        settings={**model.model_dump(), **how.model_dump()},
+        settings={
+            "scaling": scaling,
+            "noise_variance": process.noise_variance,
+            **how.model_dump(),
+        },
         seconds=time.perf_counter() - begin,
         pictures=list(pictures),
     )

@@ -29,6 +29,7 @@ from leakscope.cli.output import (
 from leakscope.errors import InputError
 from leakscope.settings import AuditSettings, QuerySettings
 from leakscope.settings.data import DataSettings
+from leakscope.settings.process import PROCESSES, parameters
 
 SUMMARY = "What an attacker really gets: records, members, revealing queries."
 EPILOG = "Example: leakscope attack query --example wine --record 5"
@@ -49,26 +50,13 @@ def _attack() -> None:
     pass
 
 
-# What of an audit's process the attacks on one take.
-PROCESS = Options(
-    AuditSettings,
-    without=(
-        "fit_kernel_scale",
-        "sensitivity",
-        "route",
-        "inducing",
-        "error",
-        "seed",
-        "explain",
-    ),
-    texts={"noise_variance": "The noise on the target, in squared units of it as used."},
-)
-
-
 @app.command("query", cls=Guarded, short_help=QUERY_SUMMARY, epilog=EPILOG)
 @with_options(
     data=Options(DataSettings, without=("group_column", "by")),
-    model=PROCESS,
+    reading=Options(
+        AuditSettings,
+        without=tuple(name for name in AuditSettings.model_fields if name != "scaling"),
+    ),
     search=Options(QuerySettings),
 )
 def query(
@@ -83,8 +71,18 @@ def query(
         ),
     ] = None,
     example: Example = None,
+    model: Annotated[str, typer.Option(help=f"{', '.join(PROCESSES)}.", metavar="NAME")] = "rbf",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="A parameter of the process, such as noise_variance=0.1; repeat for others.",
+            metavar="KEY=VALUE",
+            show_default=False,
+        ),
+    ] = None,
     data: DataSettings,
-    model: AuditSettings,
+    reading: AuditSettings,
     search: QuerySettings,
     json_path: JsonPath = None,
     run_dir: RunDirectory = None,
@@ -95,18 +93,17 @@ def query(
     the one in question.  It speaks of a model family, not of your trained model.
     """
     from leakscope.attacking import attack_query
+    from leakscope.lood.process import Process
     from leakscope.results.run_directory import default_run_directory, require_free
 
     if not record:
         raise InputError("Which record?  Name it by its id with --record.")
-    if isinstance(model.noise_variance, str):
-        raise InputError(f"--noise-variance must be a number, but it is {model.noise_variance!r}.")
-    model = model.model_copy(update={"sensitivity": False, "seed": search.seed})
+    process = Process.named(model, **parameters(set_ or ()))
     if run_dir is not None:
         require_free(run_dir)
     dataset = dataset_from(data, file, example, keep=tuple(record))
     place = run_dir or standing(default_run_directory("attack-query", dataset.name))
-    found = attack_query(dataset, record, model, search, run_dir=place)
+    found = attack_query(dataset, record, process, search, scaling=reading.scaling, run_dir=place)
     for sentence in found.warnings:
         say(f"warning: {sentence}")
     emit_json(found, json_path)

@@ -25,8 +25,7 @@ from leakscope.auditing.audit import examined
 from leakscope.data.datasets import names_of
 from leakscope.errors import InputError
 from leakscope.kernels.kernel import checked_kernel
-from leakscope.settings.audit import AUDIT_DEFAULTS, AuditSettings
-from leakscope.settings.setting import validated
+from leakscope.settings.audit import AUDIT_DEFAULTS
 from leakscope.subjects.subject import Asked
 
 
@@ -170,9 +169,8 @@ class AuditedProcess(Audited):
         kernel = checked_kernel(kernel, features)
         given = self.noise_variance
         level = given.item() if isinstance(given, np.generic) else given
-        settings = validated(AuditSettings, noise_variance=level, sensitivity=False)
         self._audit(
-            Asked(X=features, y=targets, kernel=kernel, record_ids=record_ids, settings=settings)
+            Asked(X=features, y=targets, model=lood.Process(kernel, level), record_ids=record_ids)
         )
         level = self.result_.laws.separation.noise_variance
         self.posterior_ = lood.posterior(features, targets, kernel=kernel, noise_variance=level)

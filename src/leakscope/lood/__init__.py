@@ -1,7 +1,7 @@
 """Leave-one-out distinguishability under Gaussian processes (the paper **lood**).
 
 The laws of what the model says with and without a record: for all records at once
-(``all_records``, ``audit_features``, ``certified_records``, ``device_records``),
+(``all_records``, ``audit_features``, ``nystrom_records``, ``device_records``),
 for every group of a partition (``all_groups``), for any group at any queries (``distinguish``), for
 every record at every query (``influence``); and what surrounds them: how ranks move with the noise,
 how the noise may be chosen, and where influence is greatest.
@@ -15,10 +15,9 @@ from leakscope.lood.activation_analysis import (
     edge_of_chaos,
     lood_by_activation,
 )
-from leakscope.lood.dense import all_records
+from leakscope.lood.dense import all_groups, all_records
 from leakscope.lood.distinguish import Distinguishability, distinguish
-from leakscope.lood.features import audit_features
-from leakscope.lood.groups import all_groups
+from leakscope.lood.features import audit_features, nystrom_records
 from leakscope.lood.influence import Influence, influence
 from leakscope.lood.mean_distance import (
     SelfInfluence,
@@ -27,7 +26,6 @@ from leakscope.lood.mean_distance import (
     stationarity_conditions,
 )
 from leakscope.lood.noise import choose_noise, noise_path, sweep_noise
-from leakscope.lood.nystrom import certified_records
 from leakscope.lood.posterior import posterior
 from leakscope.lood.process import Process, ProcessOnRecords
 from leakscope.lood.query_search import QuerySearch, search_each, search_query
@@ -46,7 +44,6 @@ __all__ = [
     "all_groups",
     "all_records",
     "audit_features",
-    "certified_records",
     "choose_noise",
     "constant_approximation",
     "depth_decay",
@@ -56,6 +53,7 @@ __all__ = [
     "influence",
     "lood_by_activation",
     "noise_path",
+    "nystrom_records",
     "posterior",
     "search_each",
     "search_query",

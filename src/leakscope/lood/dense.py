@@ -1,37 +1,27 @@
-"""The dense route: every record at its own point, from one factorisation.
+"""The dense route: every record, or group, at its own points, from one factorisation.
 
 All n pairs of the paper's Def. C.3, each queried at its own record, cost one Cholesky
 factorisation M = L L^T and one triangular inverse W = L^{-1}, because [M^{-1}]_ii is the squared
 length of a column of W (:mod:`leakscope.lood.separation` has the formulas).  No query reveals more
 about record i than x_i itself.
 
-**Digits.**  The leverage h_i = 1 - s2 m_i loses its digits only where the noise dominates and h_i
-is near 0; it is then summed from K_ij [M^{-1}]_ij, which costs the rest of the inverse.  What is
-left is the error of W, estimated for each record and turned into a flag.
+Groups need the blocks of M^{-1}: in the eigenvectors E of a unit's block (eigenvalues m_i) it falls
+apart into coordinates with leverage h_i = 1 - s2 m_i and residual r_i = (E^T a_G)_i/m_i.  Units of
+one size go through one batched eigendecomposition.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.lood.inputs import checked_problem
-from leakscope.lood.separation import (
-    EPS,
-    SMALL_LEVERAGE,
-    Leverages,
-    Route,
-    Separation,
-    laws_from_leverages,
-)
-
-# The share of eps ||M|| that rounding really uses; benchmarks/lood_accuracy.py calibrates it.
-ERROR_SHARE = 0.02
-
-# Fixed random signs z give ||M^{-1} e_i||^2 as the average of (M^{-1} z)_i^2, to a third or so.
-PROBES = 16
+from leakscope.lood.inputs import checked_groups, checked_problem
+from leakscope.lood.separation import Rows, Separation, confirmed_laws, record_laws
 
 
 def all_records(
@@ -52,8 +42,7 @@ def all_records(
     noise_variance
         s2, in squared units of the target.
     overwrite
-        Use the kernel matrix's memory for the factorisation.  What is left of the matrix is its
-        strict upper (C-ordered: lower) triangle.
+        Use the kernel matrix's memory for the factorisation; the matrix is lost.
 
     Raises
     ------
@@ -74,80 +63,92 @@ def all_records(
     matrix, targets = checked_problem(kernel_matrix, y, noise_variance)
     prior = np.diagonal(matrix).copy()
     factor = factorise(matrix, noise_variance, overwrite=overwrite)
-    outputs = targets.reshape(len(targets), -1)
-    solved = cholesky.solve(factor, np.column_stack([outputs, probes(len(targets))]))
-    condition_number = cholesky.condition_number(factor)
-    half = cholesky.inverse_factor(factor, overwrite=True)
-    m = half.inverse_diagonal()
-    leverage, leverage_error = _leverage(half, m, prior, noise_variance, factor.norm)
-    return laws_from_leverages(
-        _with_errors(leverage, leverage_error, m, solved, noise_variance, factor.norm),
-        targets,
-        noise_variance=noise_variance,
-        condition_number=condition_number,
-        route="dense",
-    )
+    a = cholesky.solve(factor, targets.reshape(len(targets), -1))
+    m = cholesky.inverse_factor(factor, overwrite=True).inverse_diagonal()
+    return record_laws(m, a, targets, prior=prior, noise_variance=noise_variance, norm=factor.norm)
 
 
-def probes(size: int) -> FloatArray:
-    """The same random signs every time, (size, PROBES)."""
-    signs = np.random.default_rng(0).integers(0, 2, size=(size, PROBES))
-    return np.asarray(2.0 * signs - 1.0)
-
-
-def _with_errors(
-    leverage: FloatArray,
-    leverage_error: FloatArray,
-    m: FloatArray,
-    solved: FloatArray,
+def all_groups(
+    kernel_matrix: FloatArray,
+    y: FloatArray,
+    groups: ArrayLike,
+    *,
     noise_variance: float,
-    norm: float,
-) -> Leverages:
-    """What was computed, with what rounding can have done to it.
+    overwrite: bool = False,
+) -> Separation:
+    """The joint laws with and without each group, at the group's own points, for all at once.
 
-    ``leverage_error`` is the rounding error of how h_i was read off, ``solved`` M^{-1} times the
-    targets and the `probes` beside them, ``norm`` the 1-norm of M.
+    What :func:`leakscope.lood.distinguish` says of one group, for every group of a partition.
+
+    Parameters
+    ----------
+    kernel_matrix
+        K, n by n, symmetric.
+    y
+        Targets, (n,) or (n, C), used as they are; the prior mean is zero.
+    groups
+        (n,) numbers 0 to G - 1, one per record; those with the same number leave together.
+    noise_variance
+        s2, in squared units of the target.
+    overwrite
+        Use the kernel matrix's memory for the inverse; the matrix is lost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import lood
+    >>> result = lood.all_groups(np.eye(3), np.array([0.0, 2.0, 2.0]), [0, 1, 1],
+    ...                          noise_variance=1.0)
+    >>> result.sizes.tolist(), result.kl.round(4).tolist()
+    ([1, 2], [0.1534, 2.3069])
     """
-    a, reach = solved[:, :-PROBES], np.mean(solved[:, -PROBES:] ** 2, axis=1)
-    error_matrix = ERROR_SHARE * EPS * norm
-    # A change E of M changes m_i by at most ||E|| ||M^{-1} e_i||^2 and a_i by at most
-    # ||E|| ||M^{-1} e_i|| ||a||; both are eps times the condition number at worst, and far less
-    # for a record that the ill-conditioned directions do not touch.
-    relative_m = error_matrix * reach / m
-    return Leverages(
-        leverage=leverage,
-        m=m,
-        a=a,
-        relative_error_h=(leverage_error + relative_m * noise_variance * m) / leverage,
-        relative_error_m=relative_m,
-        error_a=error_matrix * np.sqrt(reach) * np.linalg.norm(a),
-    )
+    matrix, targets = checked_problem(kernel_matrix, y, noise_variance)
+    labels = checked_groups(groups, len(matrix))
+    factor = factorise(matrix, noise_variance, overwrite=overwrite)
+    norm = factor.norm
+    a = cholesky.solve(factor, targets.reshape(len(targets), -1))
+    lower = cholesky.inverse(factor, overwrite=True).packed
+
+    def blocks(rows: Rows) -> FloatArray:
+        i, j = rows[:, :, None], rows[:, None, :]
+        return np.asarray(lower[np.maximum(i, j), np.minimum(i, j)])
+
+    return group_laws(blocks, a, targets, labels, noise_variance=noise_variance, norm=norm)
 
 
-def laws_by_difference(
-    m: FloatArray,
-    solved: FloatArray,
-    prior: FloatArray,
+def group_laws(
+    blocks: Callable[[Rows], FloatArray],
+    a: FloatArray,
     targets: FloatArray,
+    groups: Rows,
     *,
     noise_variance: float,
     norm: float,
-    condition_number: float,
-    route: Route,
 ) -> Separation:
-    """The laws with h_i = 1 - s2 m_i, for routes that never hold M^{-1}.
-
-    ``m`` is the diagonal of M^{-1}, ``solved`` M^{-1} times the targets and the `probes` beside
-    them, ``prior`` K_ii and ``norm`` the 1-norm of M.
-    """
-    leverage = _bounded(1.0 - noise_variance * m, prior, noise_variance, norm)
-    error = EPS * noise_variance * m
-    return laws_from_leverages(
-        _with_errors(leverage, error, m, solved, noise_variance, norm),
-        targets,
-        noise_variance=noise_variance,
-        condition_number=condition_number,
-        route=route,
+    """What each group's leaving changes; ``blocks`` gives M^{-1} at (b, g) rows, (b, g, g)."""
+    members = np.argsort(groups, kind="stable")
+    sizes = np.bincount(groups)
+    starts = np.cumsum(sizes) - sizes
+    share, m = np.empty(len(a)), np.empty(len(a))
+    turned = np.empty_like(a)
+    for size in np.unique(sizes):
+        places = starts[sizes == size][:, None] + np.arange(size)
+        rows = members[places]
+        eigenvalues, vectors = np.linalg.eigh(blocks(rows))
+        m[places] = np.maximum(eigenvalues, np.finfo(np.float64).tiny)
+        turned[places] = np.swapaxes(vectors, 1, 2) @ a[rows]
+    # A direction in which the group's records are copies of each other has no leverage.
+    share = np.clip(1.0 - noise_variance * m, 0.0, 1.0)
+    with_records = targets.reshape(a.shape) - noise_variance * a
+    single = np.sqrt(noise_variance * np.maximum.reduceat(share, starts))[groups]
+    trusted = confirmed_laws(with_records, single, noise_variance, norm)
+    return Separation(
+        targets=targets,
+        excess=share / (noise_variance * m),
+        residual=turned / m[:, None],
+        trusted=np.logical_and.reduceat(trusted[members], starts),
+        noise_variance=float(noise_variance),
+        groups=groups,
     )
 
 
@@ -172,31 +173,3 @@ def not_positive_definite(noise_variance: float, why: object) -> InputError:
         f"positive definite in float64 ({why}): raise noise_variance, or check for repeated "
         "records."
     )
-
-
-def _leverage(
-    half: cholesky.InverseFactor,
-    m: FloatArray,
-    prior: FloatArray,
-    noise_variance: float,
-    norm: float,
-) -> tuple[FloatArray, FloatArray]:
-    """h_i = [K M^{-1}]_ii by the better of two exact forms, with a bound on its rounding error."""
-    leverage = 1.0 - noise_variance * m
-    error = EPS * noise_variance * m
-    if np.min(leverage) < SMALL_LEVERAGE:
-        inverse = cholesky.inverse(half, overwrite=True)
-        off_diagonal, magnitude = inverse.off_diagonal_products()
-        products_error = EPS * (prior * m + magnitude)
-        better = products_error < error
-        leverage = np.where(better, prior * m + off_diagonal, leverage)
-        error = np.where(better, products_error, error)
-    return _bounded(leverage, prior, noise_variance, norm), error
-
-
-def _bounded(
-    leverage: FloatArray, prior: FloatArray, noise_variance: float, norm: float
-) -> FloatArray:
-    # x/(x + s2) over the spectrum of K is concave and at least x/||M||: rounding cannot be
-    # allowed to leave these bounds, or a variance would come out negative.
-    return np.clip(leverage, prior / norm, prior / (prior + noise_variance))

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import linalg
 
 from leakscope._numerics import cholesky
@@ -32,17 +32,11 @@ from leakscope.errors import InputError
 from leakscope.kernels.kernel import Kernel, checked_kernel
 from leakscope.laws.distributions import MultivariateNormal, Normal
 from leakscope.laws.pair import Assumption, LawPair, Provenance
-from leakscope.lood.dense import ERROR_SHARE, factorise
+from leakscope.lood.dense import factorise
 from leakscope.lood.inputs import checked_group, checked_problem, real_numbers
-from leakscope.lood.separation import (
-    EPS,
-    TRUSTED_BELOW,
-    Leverages,
-    coordinate_pair,
-    laws_from_leverages,
-    leaving_out,
-)
+from leakscope.lood.separation import EPS, Rows, coordinate_pair, leaving_out
 from leakscope.measures.normal_divergence import kl_parts, kl_reverse_parts
+from leakscope.trust import ROUNDINGS, resolved
 
 
 @dataclass(frozen=True)
@@ -68,8 +62,8 @@ class Distinguishability:
         reveals more.
     queries_used
         How many queries float64 can tell apart; the others' answers follow from theirs.
-    error_estimate, trusted
-        Estimated relative error of ``kl``, and whether it is below 1e-8.
+    trusted
+        Whether float64 resolves the laws.
     noise_variance
         s2, in squared units of the target.
     """
@@ -84,7 +78,6 @@ class Distinguishability:
     score: FloatArray
     sufficient: bool
     queries_used: int
-    error_estimate: float
     trusted: bool
     noise_variance: float
 
@@ -113,14 +106,6 @@ class Distinguishability:
         """Half the squared difference of means, summed over queries and outputs (lood Def. C.1)."""
         return 0.5 * float(np.sum(self.mean_shift**2))
 
-    @property
-    def average_mean_distance(self) -> float:
-        """Half the mean squared difference over queries and outputs: the authors' code's.
-
-        The same as ``mean_distance`` for one query and one output.
-        """
-        return self.mean_distance / self.mean_shift.size
-
     def sufficient_pair(self) -> LawPair:
         """The pair of laws of the r x C coordinates in which the two posteriors differ.
 
@@ -139,26 +124,14 @@ class Distinguishability:
         output after output.
         """
         shift = self.mean_shift.reshape(len(self.mean_shift), -1)
-        if shift.size == 1:
-            return LawPair(
-                Normal(shift[0, 0], float(np.sqrt(self.covariance_with[0, 0]))),
-                Normal(0.0, float(np.sqrt(self.covariance_without[0, 0]))),
-                self.provenance(),
-            )
-        outputs = np.eye(shift.shape[1])
-        return LawPair(
-            MultivariateNormal(shift.T.ravel(), np.kron(outputs, self.covariance_with)),
-            MultivariateNormal(np.zeros(shift.size), np.kron(outputs, self.covariance_without)),
-            self.provenance(),
-        )
+        return answers_pair(shift, self.covariance_with, self.covariance_without, self.provenance())
 
     def provenance(self) -> Provenance:
         """Which question these laws answer, and what they assume."""
         resolved = Assumption(
-            statement="float64 resolves the laws to a relative 1e-8",
+            statement="float64 resolves the laws",
             holds=self.trusted,
-            evidence=f"estimated error {self.error_estimate:.2g}; "
-            f"{self.queries_used} of {len(self.mean_shift)} queries told apart",
+            evidence=f"{self.queries_used} of {len(self.mean_shift)} queries told apart",
         )
         return leaving_out(
             f"lood Def. C.3 and App. E, {len(self.leave_out)} left out, "
@@ -174,12 +147,23 @@ class Distinguishability:
         return function(self.excess, squares, self.score.shape[1])
 
 
+def answers_pair(
+    shift: FloatArray, inside: FloatArray, outside: FloatArray, provenance: Provenance
+) -> LawPair:
+    """The laws of q answers of C outputs, from the (q, C) shift and both (q, q) covariances."""
+    if shift.size == 1:
+        sds = [float(np.sqrt(covariance[0, 0])) for covariance in (inside, outside)]
+        return LawPair(Normal(float(shift[0, 0]), sds[0]), Normal(0.0, sds[1]), provenance)
+    outputs = np.eye(shift.shape[1])
+    return LawPair(
+        MultivariateNormal(shift.T.ravel(), np.kron(outputs, inside)),
+        MultivariateNormal(np.zeros(shift.size), np.kron(outputs, outside)),
+        provenance,
+    )
+
+
 # Untyped on purpose: the stubs of these wrappers change from one release to the next.
 _lapack: Any = linalg.lapack
-
-# At queries away from the group the first-order estimate fell short of the error by 2 at most
-# (benchmarks/lood_accuracy.py).
-ESTIMATE_MARGIN = 2.5
 
 
 def distinguish(
@@ -233,206 +217,75 @@ def distinguish(
         f"the laws of {len(rows)} records at {number - len(rows) or 'their own'} queries",
         "ask fewer queries at a time, or leave records out of the dataset",
     )
-    resolved = checked_kernel(kernel, rows)
-    matrix, targets = checked_problem(resolved(rows), y, noise_variance)
+    resolved_kernel = checked_kernel(kernel, rows)
+    matrix, targets = checked_problem(resolved_kernel(rows), y, noise_variance)
     group = checked_group(leave_out, len(matrix))
     if asked is not None and (asked.ndim != 2 or len(asked) == 0):
         raise InputError(
             f"queries must be rows of features, at least one, but their shape is {asked.shape}."
         )
-    fit = _fit(matrix, targets, group, noise_variance)
-    if asked is None:
-        return _at_own_points(fit, targets, noise_variance)
-    contained = all((asked == rows[i]).all(axis=1).any() for i in group)
-    cross, prior = resolved(rows, asked), resolved(asked)
-    return _at_queries(fit, targets, cross, prior, noise_variance, contained=contained)
-
-
-@dataclass(frozen=True)
-class _Fit:
-    """One factorisation, and what the group needs from it; ``H`` is [K M^{-1}]_GG."""
-
-    group: NDArray[np.intp]
-    factor: cholesky.Factor
-    a: FloatArray
-    V: FloatArray
-    H: FloatArray
-    H_error: float
-    eigenvalues: FloatArray
-    eigenvectors: FloatArray
-
-    @property
-    def error_matrix(self) -> float:
-        """The size of the change of M that stands for all rounding."""
-        return ERROR_SHARE * EPS * self.factor.norm
-
-    @property
-    def score(self) -> FloatArray:
-        """T = R^T a_G with R = E diag(m)^{-1/2}."""
-        return (self.eigenvectors.T @ self.a[self.group]) / np.sqrt(self.eigenvalues)[:, None]
-
-
-def _fit(
-    matrix: FloatArray, targets: FloatArray, group: NDArray[np.intp], noise_variance: float
-) -> _Fit:
     factor = factorise(matrix, noise_variance)
     units = np.zeros((len(matrix), len(group)))
     units[group, np.arange(len(group))] = 1.0
     outputs = targets.reshape(len(targets), -1)
     solved = cholesky.solve(factor, np.column_stack([outputs, units]))
-    a, V = solved[:, : outputs.shape[1]], solved[:, outputs.shape[1] :]
-    V_group = 0.5 * (V[group] + V[group].T)
-    eigenvalues, eigenvectors = np.linalg.eigh(V_group)
-    # The better of the two exact forms of [K M^{-1}]_GG, as in all_records.
-    H = np.eye(len(group)) - noise_variance * V_group
-    H_error = EPS * noise_variance * float(np.max(np.diagonal(V_group)))
-    products_error = EPS * float(np.max(np.sum(np.abs(matrix[group].T) * np.abs(V), axis=0)))
-    if products_error < H_error:
-        H = matrix[group] @ V
-        H, H_error = 0.5 * (H + H.T), products_error
-    return _Fit(group, factor, a, V, H, H_error, eigenvalues, eigenvectors)
-
-
-def _own_coordinates(fit: _Fit, noise_variance: float) -> tuple[FloatArray, float]:
-    """The excess at the group's own points, and the estimated relative error of the KL."""
-    m, E = fit.eigenvalues, fit.eigenvectors
-    tiny = np.finfo(np.float64).tiny
-    leverage = np.maximum(np.einsum("ji,jk,ki->i", E, fit.H, E), tiny)
-    reach = np.sum((fit.V @ E) ** 2, axis=0)
-    relative_m = fit.error_matrix * reach / m
-    found = Leverages(
-        leverage=leverage,
-        m=m,
-        a=E.T @ fit.a[fit.group],
-        relative_error_h=(fit.H_error + relative_m * noise_variance * m) / leverage,
-        relative_error_m=relative_m,
-        error_a=fit.error_matrix * np.sqrt(reach) * np.linalg.norm(fit.a),
-    )
-    laws = laws_from_leverages(
-        found,
-        np.zeros_like(found.a),
-        noise_variance=noise_variance,
-        condition_number=float("nan"),
-        route="dense",
-    )
-    error = float(np.sum(laws.error_estimate * laws.kl) / max(float(np.sum(laws.kl)), tiny))
-    return leverage / (noise_variance * m), error
-
-
-def _at_own_points(fit: _Fit, targets: FloatArray, noise_variance: float) -> Distinguishability:
-    m, E = fit.eigenvalues, fit.eigenvectors
-    excess, error = _own_coordinates(fit, noise_variance)
-    own = targets[fit.group].reshape(len(fit.group), -1)
-    a = fit.a[fit.group]
-    mean_without = own - (E / m) @ (E.T @ a)
-    # a h/m = s2 a x, coordinate by coordinate.
-    shift = noise_variance * (E * excess) @ (E.T @ a)
-    shape = targets[fit.group].shape
-    return Distinguishability(
-        leave_out=tuple(int(i) for i in fit.group),
-        mean_with=(own - noise_variance * a).reshape(shape),
-        mean_without=mean_without.reshape(shape),
-        covariance_with=noise_variance * fit.H,
-        covariance_without=noise_variance * (E * excess) @ E.T,
-        mean_shift=shift.reshape(shape),
-        excess=excess,
-        score=fit.score,
-        sufficient=True,
-        queries_used=len(fit.group),
-        error_estimate=error,
-        trusted=error < TRUSTED_BELOW,
-        noise_variance=float(noise_variance),
-    )
-
-
-def _at_queries(
-    fit: _Fit,
-    targets: FloatArray,
-    cross: FloatArray,
-    prior: FloatArray,
-    noise_variance: float,
-    *,
-    contained: bool,
-) -> Distinguishability:
-    half = _lapack.dtrtrs(fit.factor.packed, cross, lower=1)[0]
-    covariance = prior - half.T @ half
-    covariance = 0.5 * (covariance + covariance.T)
-    R = fit.eigenvectors / np.sqrt(fit.eigenvalues)
-    U = cross.T @ (fit.V @ R)
-    score = fit.score
-    excess, turn, error, used = _coordinates(fit, half, covariance, cross, prior, U, score)
-    if contained:
-        excess, error = _own_coordinates(fit, noise_variance)
+    a, columns = solved[:, : outputs.shape[1]], solved[:, outputs.shape[1] :]
+    block = 0.5 * (columns[group] + columns[group].T)
+    m, vectors = np.linalg.eigh(block)
+    m = np.maximum(m, np.finfo(np.float64).tiny)
+    root = vectors / np.sqrt(m)
+    score = root.T @ a[group]
+    # The coordinates of the group's own points: leverage 1 - s2 m, excess h/(s2 m).
+    excess = np.maximum(1.0 - noise_variance * m, 0.0) / (noise_variance * m)
+    visible = noise_variance > ROUNDINGS * EPS * factor.norm
+    contained = asked is None or all((asked == rows[i]).all(axis=1).any() for i in group)
+    if asked is None:
+        labels, own = targets[group].reshape(len(group), -1), a[group]
+        mean_with = labels - noise_variance * own
+        covariance = noise_variance * (np.eye(len(group)) - noise_variance * block)
+        # C_G = I - s2 V_G, so that C_G R = E diag(s2 x sqrt(m)).
+        update = vectors * (noise_variance * excess * np.sqrt(m))
+        shift, added, used = update @ score, update @ update.T, len(group)
     else:
-        score = turn.T @ score
-    mean_with, shift = cross.T @ fit.a, U @ fit.score
-    shape = (cross.shape[1], *targets.shape[1:])
+        cross, prior = resolved_kernel(rows, asked), resolved_kernel(asked)
+        half = _lapack.dtrtrs(factor.packed, cross, lower=1)[0]
+        covariance = prior - half.T @ half
+        covariance = 0.5 * (covariance + covariance.T)
+        update = cross.T @ (columns @ root)
+        mean_with, shift, added = cross.T @ a, update @ score, update @ update.T
+        kept, lower = told_apart(covariance, np.sqrt(np.diagonal(prior)))
+        used = len(kept)
+        if not contained:
+            size = np.sqrt(np.diagonal(prior))[kept, None]
+            whitened = linalg.solve_triangular(lower, update[kept] / size, lower=True)
+            excess, turn = np.linalg.eigh(whitened.T @ whitened)
+            excess, score = np.maximum(excess, 0.0), turn.T @ score
+    sds = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    clear = resolved(np.max(np.abs(mean_with), axis=1), sds)
+    shape = (len(covariance), *targets.shape[1:])
     return Distinguishability(
-        leave_out=tuple(int(i) for i in fit.group),
+        leave_out=tuple(int(i) for i in group),
         mean_with=mean_with.reshape(shape),
         mean_without=(mean_with - shift).reshape(shape),
         covariance_with=covariance,
-        covariance_without=covariance + U @ U.T,
+        covariance_without=covariance + added,
         mean_shift=shift.reshape(shape),
         excess=excess,
         score=score,
         sufficient=contained,
         queries_used=used,
-        error_estimate=error,
-        trusted=error < TRUSTED_BELOW,
+        trusted=bool(visible and used and (contained or clear.all())),
         noise_variance=float(noise_variance),
     )
 
 
-def _coordinates(
-    fit: _Fit,
-    half: FloatArray,
-    covariance: FloatArray,
-    cross: FloatArray,
-    prior: FloatArray,
-    U: FloatArray,
-    score: FloatArray,
-) -> tuple[FloatArray, FloatArray, float, int]:
-    """Eigenvalues and eigenvectors of U^T Sigma'^{-1} U, the KL's error, and the queries used.
+def told_apart(covariance: FloatArray, size: FloatArray) -> tuple[Rows, FloatArray]:
+    """The queries that float64 tells apart, and the Cholesky factor of their covariance.
 
-    Sigma' is factorised with pivots, in units of each query's prior deviation; queries whose
-    answers the others determine to rounding are left out, which can only lower the KL.
-    """
-    size = np.sqrt(np.diagonal(prior))
-    kept, lower = apart(covariance, size)
-    if not len(kept):
-        return np.zeros(U.shape[1]), np.eye(U.shape[1]), float("inf"), 0
-    whitened = linalg.solve_triangular(lower, U[kept] / size[kept, None], lower=True)
-    excess, turn = np.linalg.eigh(whitened.T @ whitened)
-    excess = np.maximum(excess, 0.0)
-    turned = turn.T @ score
-    # First-order change of each x_i, -w' dSigma' w + 2 w' dU e with w = Sigma'^{-1} U e_i, when M
-    # changes by error_matrix and the entries of Sigma' and U by the rounding of their sums.
-    w = linalg.solve_triangular(lower, whitened @ turn, lower=True, trans="T")
-    through = _lapack.dtrtrs(
-        fit.factor.packed, half[:, kept] @ (w / size[kept, None]), lower=1, trans=1
-    )[0]
-    VR = fit.V @ (fit.eigenvectors / np.sqrt(fit.eigenvalues) @ turn)
-    v = np.sqrt(np.sum(VR**2, axis=0))
-    rounding_U = EPS * (np.abs(cross[:, kept]).T @ np.abs(VR)) / size[kept, None]
-    p = np.sqrt(np.sum(through**2, axis=0))
-    change = fit.error_matrix * (p + np.sqrt(excess) * v) ** 2
-    change += EPS * np.sum(np.abs(w), axis=0) ** 2 + 2.0 * np.sum(np.abs(w) * rounding_U, axis=0)
-    squares = np.sum(turned**2, axis=1)
-    error_t = fit.error_matrix * v * np.linalg.norm(fit.a)
-    absolute = 0.5 * change * (score.shape[1] * excess / (1.0 + excess) + squares)
-    absolute += excess * error_t * (np.sqrt(squares) + 0.5 * error_t)
-    total = sum(float(part.sum()) for part in kl_parts(excess, squares, score.shape[1]))
-    error = ESTIMATE_MARGIN * float(absolute.sum()) / max(total, np.finfo(np.float64).tiny)
-    return excess, turn, error, len(kept)
-
-
-def apart(covariance: FloatArray, size: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-    """The queries that float64 can tell apart, and the Cholesky factor of their covariance.
-
-    In units of ``size``, each query's prior deviation; the answers of the others follow from
-    theirs.
+    In units of ``size``, each query's prior deviation, with pivots; what is left of a query's
+    variance beside the others must be ``ROUNDINGS`` roundings.  To leave queries out can only lower
+    the KL.
     """
     scaled = np.asfortranarray(covariance / np.outer(size, size))
-    packed, pivots, rank, _ = _lapack.dpstrf(scaled, tol=4.0 * len(size) * EPS, lower=1)
+    packed, pivots, rank, _ = _lapack.dpstrf(scaled, tol=ROUNDINGS * EPS, lower=1)
     return pivots[:rank] - 1, np.asfortranarray(np.tril(packed[:rank, :rank]))

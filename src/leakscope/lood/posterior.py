@@ -7,7 +7,6 @@ variance is that of the latent function; no noise is added.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,21 +44,30 @@ class Posterior:
         """Means, (q,) or (q, C), and variances, (q,), of the latent function."""
         rows = _rows(queries)
         means, left = [], []
-        for block in self._blocks(rows):
+        size = max(1, BLOCK_BYTES // (8 * len(self.records)))
+        for start in range(0, len(rows), size):
+            block = rows[start : start + size]
             shared = self.kernel(self.records, block)
             means.append(shared.T @ self.weights)
             if variances:
-                half = linalg.solve_triangular(self.lower, shared, lower=True, check_finite=False)
-                reduced = np.einsum("ij,ij->j", half, half)
-                left.append(np.maximum(self.kernel.diagonal(block) - reduced, 0.0))
+                left.append(variances_left(self.lower, shared, self.kernel.diagonal(block)))
         found = np.concatenate(means)
         spread = np.concatenate(left) if variances else np.empty(0)
         return (found[:, 0] if self.single else found), spread
 
-    def _blocks(self, rows: FloatArray) -> Iterator[FloatArray]:
-        size = max(1, BLOCK_BYTES // (8 * len(self.records)))
-        for start in range(0, len(rows), size):
-            yield rows[start : start + size]
+
+def variances_left(lower: FloatArray, shared: FloatArray, prior: FloatArray) -> FloatArray:
+    """(q,) posterior variances from L, the kernel (n, q) with the records, and k(q, q)."""
+    half = linalg.solve_triangular(lower, shared, lower=True, check_finite=False)
+    return np.asarray(np.maximum(prior - np.einsum("ij,ij->j", half, half), 0.0))
+
+
+def predicted(
+    factor: cholesky.Factor, shared: FloatArray, prior: FloatArray, outputs: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """(q, C) posterior means and (q,) variances, from the factor of M."""
+    means = shared.T @ cholesky.solve(factor, outputs)
+    return means, variances_left(factor.packed, shared, prior)
 
 
 def posterior(X: ArrayLike, y: ArrayLike, *, kernel: Kernel, noise_variance: float) -> Posterior:

@@ -33,13 +33,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
 
 from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
@@ -331,9 +330,6 @@ def _log_diagonal(lower: jax.Array) -> jax.Array:
     return jnp.log(jnp.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
 
 
-# Untyped on purpose: the stubs of this function change from one release to the next.
-_minimize: Any = optimize.minimize
-
 # Adam's decay rates and floor (Kingma & Ba 2015).
 FIRST, SECOND, FLOOR = 0.9, 0.999, 1e-12
 
@@ -409,61 +405,3 @@ def _adam(
     # The last of steps + 1 looks moves nothing that is used.
     state, trace = jax.lax.scan(step, begin, jnp.arange(steps + 1, dtype=starts.dtype))
     return state.best, trace
-
-
-def l_bfgs(
-    kernel: Kernel,
-    climb: Climb,
-    problem: Problem,
-    starts: FloatArray,
-    box: tuple[FloatArray, FloatArray],
-    *,
-    steps: int,
-) -> tuple[FloatArray, FloatArray]:
-    """As :func:`adam`, by SciPy's L-BFGS-B, one start after another.
-
-    A start that stops early keeps its last value for the rest of the trace.
-    """
-    low, high = (np.broadcast_to(side, starts.shape[1:]).ravel() for side in box)
-    width = high - low
-    found = [_l_bfgs(kernel, climb, problem, start, low, width, steps) for start in starts]
-    return np.array([place for place, _ in found]), np.array([trace for _, trace in found]).T
-
-
-def _l_bfgs(
-    kernel: Kernel,
-    climb: Climb,
-    problem: Problem,
-    start: FloatArray,
-    low: FloatArray,
-    width: FloatArray,
-    steps: int,
-) -> tuple[FloatArray, list[float]]:
-    trace: list[float] = []
-    latest = [0.0]
-
-    def falling(unit: FloatArray) -> tuple[float, FloatArray]:
-        place = jnp.asarray((low + unit * width).reshape(1, *start.shape))
-        height, value, uphill = slope(kernel, climb, problem, place)
-        latest[0] = float(value[0])
-        return -float(height[0]), -np.asarray(uphill[0]).ravel() * width
-
-    def note(place: FloatArray) -> None:
-        trace.append(latest[0])
-
-    # A feature whose box has no width stays at zero: its gradient here is zero.
-    unit = np.divide(start.ravel() - low, width, out=np.zeros_like(low), where=width > 0.0)
-    falling(unit)
-    note(unit)
-    found = _minimize(
-        falling,
-        unit,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=optimize.Bounds(0.0, 1.0),
-        callback=note,
-        options={"maxiter": steps, "maxfun": 4 * steps, "ftol": 1e-14, "gtol": 1e-9},
-    )
-    falling(found.x)
-    trace += [latest[0]] * (steps + 1 - len(trace))
-    return (low + found.x * width).reshape(start.shape), trace[: steps + 1]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,17 +26,20 @@ from leakscope._numerics.memory import require_memory
 from leakscope._numerics.x64 import double_precision, require_jax
 from leakscope.errors import InputError
 from leakscope.kernels.kernel import Kernel
-from leakscope.laws.distributions import MultivariateNormal, Normal
+from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import Assumption, LawPair
 from leakscope.lood.dense import all_records
-from leakscope.lood.distinguish import distinguish
+from leakscope.lood.distinguish import answers_pair, distinguish
 from leakscope.lood.influence import influence
 from leakscope.lood.inputs import checked_group, checked_targets, real_numbers
 from leakscope.lood.separation import leaving_out
-from leakscope.settings.attack import QUERY_DEFAULTS, SearchBegin, SearchClimb, SearchMethod
+from leakscope.settings.attack import QUERY_DEFAULTS
 
 if TYPE_CHECKING:
     from leakscope.lood.query_climb import Climb, Normalised, Objective, Problem
+
+SearchBegin = Literal["box", "both"]
+SearchClimb = Literal["auto", "lood", "correlation"]
 
 # Arrays of (starts x queries) by records that a step may hold at once, with its derivative.
 ALIVE = 24
@@ -119,10 +122,9 @@ def search_query(
     noise_variance: float,
     queries: int = QUERY_DEFAULTS.queries,
     objective: Objective = QUERY_DEFAULTS.objective,
-    climb: SearchClimb = QUERY_DEFAULTS.climb,
-    method: SearchMethod = QUERY_DEFAULTS.method,
+    climb: SearchClimb = "auto",
     starts: int = QUERY_DEFAULTS.starts,
-    begin: SearchBegin = QUERY_DEFAULTS.begin,
+    begin: SearchBegin = "box",
     steps: int = QUERY_DEFAULTS.steps,
     step_size: float = 0.02,
     box: tuple[ArrayLike, ArrayLike] | None = None,
@@ -152,14 +154,12 @@ def search_query(
         correlation of the answer with the record's own, which has the same maximum for one record
         and one query and avoids the paper's colour-flipped queries.  ``"auto"`` takes the latter
         where it applies.
-    method
-        ``"adam"``, all starts at once, or ``"l-bfgs"``, one start after another.
     starts, steps
         How many starts; each takes so many steps.
     begin
-        Where they are drawn from: ``"box"``, uniformly, as in the paper, or ``"records"``: the
-        records that the attacker knows, moved a little.  Far from all records a stationary
-        kernel is flat, and there is nothing to climb.
+        Where they are drawn from: ``"box"``, uniformly, as in the paper, or ``"both"``: every
+        second one is a record that the attacker knows, moved a little.  Far from all records a
+        stationary kernel is flat, and there is nothing to climb.
     step_size
         Adam's first step, as a share of the box's width.
     box
@@ -192,8 +192,6 @@ def search_query(
         f"the search from {starts} starts over {count} records",
         "take fewer starts",
     )
-    if method not in ("adam", "l-bfgs"):
-        raise InputError(f"method must be adam or l-bfgs, but it is {method!r}.")
     followed = _what_to_follow(climb, objective, len(group), queries, normalise_channels)
     low, high = checked_box(box, rows)
     places = _starting_points(
@@ -215,14 +213,9 @@ def search_query(
             rows, targets, group, resolved, noise_variance, normalise_channels
         )
     with double_precision():
-        if method == "adam":
-            places, trace = query_climb.adam(
-                resolved, followed, problem, places, (low, high), steps=steps, step_size=step_size
-            )
-        else:
-            places, trace = query_climb.l_bfgs(
-                resolved, followed, problem, places, (low, high), steps=steps
-            )
+        places, trace = query_climb.adam(
+            resolved, followed, problem, places, (low, high), steps=steps, step_size=step_size
+        )
         values = np.asarray(query_climb.lood(resolved, objective, problem, places))
         best = places[int(np.nanargmax(values))]
         if isinstance(problem, query_climb.Fixed):
@@ -241,17 +234,16 @@ def _starting_points(
     shape: tuple[int, int],
     key: Key,
 ) -> FloatArray:
-    """(starts, queries, d) points of the box, or known records moved by a tenth of its width."""
+    """(starts, queries, d) points of the box; of both, every second start is at known records."""
     low, high = box
     generator = key.generator()
-    if begin == "box":
-        return np.asarray(generator.uniform(low, high, size=(*shape, rows.shape[1])))
-    if begin != "records":
-        raise InputError(f"begin must be box or records, but it is {begin!r}.")
-    known = np.setdiff1d(np.arange(len(rows)), group)
-    chosen = rows[generator.choice(known, size=shape)]
-    moved = chosen + NEAR * (high - low) * generator.standard_normal(chosen.shape)
-    return np.asarray(np.clip(moved, low, high))
+    starts = generator.uniform(low, high, size=(*shape, rows.shape[1]))
+    if begin == "both":
+        known = np.setdiff1d(np.arange(len(rows)), group)
+        chosen = rows[generator.choice(known, size=shape)]
+        moved = chosen + NEAR * (high - low) * generator.standard_normal(chosen.shape)
+        starts[1::2] = np.clip(moved, low, high)[1::2]
+    return np.asarray(starts)
 
 
 def _checked_search(
@@ -446,17 +438,8 @@ def normalised_pair(
         Assumption("the model normalises its inputs by the statistics of its own training set"),
         group=True,
     )
-    (mean_with, with_group), (mean_without, without) = answers
-    shift = (mean_with - mean_without).T.ravel()
-    if shift.size == 1:
-        sigmas = [float(np.sqrt(one[0, 0])) for one in (with_group, without)]
-        return LawPair(Normal(float(shift[0]), sigmas[0]), Normal(0.0, sigmas[1]), provenance)
-    outputs = np.eye(mean_with.shape[1])
-    return LawPair(
-        MultivariateNormal(shift, np.kron(outputs, with_group)),
-        MultivariateNormal(np.zeros_like(shift), np.kron(outputs, without)),
-        provenance,
-    )
+    (mean_with, inside), (mean_without, outside) = answers
+    return answers_pair(mean_with - mean_without, inside, outside, provenance)
 
 
 @dataclass(frozen=True)
@@ -536,7 +519,7 @@ def search_each(
     kernel: Kernel,
     noise_variance: float,
     queries: int = QUERY_DEFAULTS.queries,
-    climb: SearchClimb = QUERY_DEFAULTS.climb,
+    climb: SearchClimb = "auto",
     starts: int = 1,
     steps: int = QUERY_DEFAULTS.steps,
     step_size: float = 0.02,

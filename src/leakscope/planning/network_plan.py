@@ -19,6 +19,7 @@ from leakscope.data.pictures import picture_shape
 from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
 from leakscope.kernels.kernel import Kernel
+from leakscope.lood.dense import all_records
 from leakscope.lood.process import ProcessOnRecords
 from leakscope.results.document import DatasetEntry
 from leakscope.results.plan import NetworkPlan, PlannedNetwork
@@ -125,10 +126,9 @@ def plan_network(
         name += "" if form == "plain" else f", {form}"
         try:
             process = ProcessOnRecords(prepared.features, prepared.target, kernel, noise)
-            prior = float(np.mean(process.diagonal()))
-            if how.equal_scale:
-                process = process.with_noise(noise, 1.0 / prior)
-            laws = process.separation()
+            prior = float(np.mean(np.diagonal(process.matrix)))
+            matrix = process.matrix / prior if how.equal_scale else process.matrix
+            laws = all_records(matrix, prepared.target, noise_variance=noise)
         except InputError as error:
             refused.append(f"{name}: {error}")
             continue

@@ -92,10 +92,8 @@ COLUMNS: dict[str, Column] = {
         Column("kl_label", "from label", "part"),
         Column("disagreement", "label off", "number"),
         Column("mean_without", "mean without", "means"),
-        Column("variance_without", "variance without", "number"),
         Column("sd_without", "sd without", "number"),
         Column("mean_with", "mean with", "means"),
-        Column("variance_with", "variance with", "number"),
         Column("sd_with", "sd with", "number"),
         Column("largest_share", "largest share", "number"),
         Column("joint_advantage", "all answers", "fraction"),
@@ -119,8 +117,6 @@ COLUMNS: dict[str, Column] = {
         Column("surely_exposed", "surely exposed", "flag"),
         Column("rank_low", "range", "count", upper="rank_high"),
         Column("rank_high", "worst rank", "count"),
-        Column("kernel_rank_low", "kernels", "count", upper="kernel_rank_high"),
-        Column("kernel_rank_high", "worst rank over kernels", "count"),
     )
 }
 

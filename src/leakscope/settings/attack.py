@@ -113,10 +113,7 @@ MEMBERSHIP_DEFAULTS = MembershipSettings()
 POOL_ATTACK_DEFAULTS = PoolAttackSettings()
 
 
-SearchBegin = Literal["box", "records"]
-SearchClimb = Literal["auto", "lood", "correlation"]
 SearchObjective = Literal["kl", "mean_distance"]
-SearchMethod = Literal["adam", "l-bfgs"]
 
 
 def _rising(box: tuple[float, float]) -> tuple[float, float]:
@@ -126,7 +123,7 @@ def _rising(box: tuple[float, float]) -> tuple[float, float]:
 
 
 class QuerySettings(BaseModel):
-    """The settings of a query search; the kernel's own are an audit's."""
+    """The settings of a query search."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -136,15 +133,10 @@ class QuerySettings(BaseModel):
         "What a query should make large: kl (how much gives the record away) or mean_distance (how "
         "far the record moves the mean answer).",
     )
-    starts: Count = setting(8, "How many starting points.")
-    begin: SearchBegin = setting(
-        "box", "Where starts are drawn from: box, or records (those the attacker knows)."
+    starts: Count = setting(
+        8, "How many starting points, every second one near a record that the attacker knows."
     )
     steps: Count = setting(300, "Steps from each start.")
-    climb: SearchClimb = setting(
-        "auto", "What to follow uphill: lood (the paper's way), correlation, or auto."
-    )
-    method: SearchMethod = setting("adam", "adam or l-bfgs.")
     box: Annotated[tuple[float, float], AfterValidator(_rising)] | None = setting(
         None,
         "Least and largest value of a query's features in the file's units, such as 0,255.",
@@ -154,7 +146,7 @@ class QuerySettings(BaseModel):
     normalise_channels: Count | None = setting(
         None,
         "The model normalises its inputs by the mean and deviation of its own training set, for so "
-        "many channels (3 for RGB pixels, channels last), in place of --scaling.",
+        "many channels (3 for RGB pixels, channels last), in place of scaling.",
     )
     seed: Natural = setting(0, "Seed of the starts.", metavar="NUMBER")
 

@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic_core import PydanticCustomError
 
+from leakscope.errors import InputError
 from leakscope.settings.setting import Depth, NotNegative, Reachable, reachable, setting
 
 CRITERIA = ("marginal_likelihood", "leave_one_out")
@@ -28,8 +30,10 @@ def _noise_variance(value: Any) -> Any:
         raise PydanticCustomError(
             "noise", f"input should be a number or one of {', '.join(CRITERIA)}"
         ) from None
-    if not (math.isfinite(number) and number > 0.0):
-        raise PydanticCustomError("noise", "input should be positive and finite")
+    if not math.isfinite(number):
+        raise PydanticCustomError("noise", "input should be a finite number")
+    if number <= 0.0:
+        raise PydanticCustomError("noise", "input should be greater than 0")
     return reachable(number)
 
 
@@ -109,3 +113,21 @@ PROCESSES: dict[str, type[ProcessParameters]] = {
     "nngp": NetworkParameters,
 }
 PROCESS_DEFAULTS = ProcessParameters()
+
+
+def parameters(pairs: Sequence[str]) -> dict[str, str]:
+    """What ``--set KEY=VALUE`` says, by key.
+
+    Examples
+    --------
+    >>> from leakscope.settings.process import parameters
+    >>> parameters(["depth=3", "noise_variance=0.1"])
+    {'depth': '3', 'noise_variance': '0.1'}
+    """
+    values: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (key and equals and value):
+            raise InputError(f"--set takes KEY=VALUE, but it is {pair!r}.")
+        values[key.strip().replace("-", "_")] = value.strip()
+    return values

@@ -116,16 +116,6 @@ def mixed_names(**given: Any) -> tuple[str, ...]:
     )
 
 
-def require_varied_kernel(matrix: FloatArray) -> None:
-    """Refuse a kernel that sees all records as one."""
-    top = float(np.max(np.diagonal(matrix)))
-    if float(np.min(matrix)) >= top * (1.0 - 1e-12):
-        raise InputError(
-            f"the kernel cannot tell these {len(matrix)} records apart: it has one value for all "
-            "of them (is length_scale far too large, or are all rows equal?)."
-        )
-
-
 def oddities(
     features: FloatArray,
     targets: FloatArray,

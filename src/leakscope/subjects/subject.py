@@ -124,6 +124,18 @@ class Asked:
         return self.model if isinstance(self.model, Process) else None
 
     @property
+    def process_model(self) -> Process:
+        """The process that is given or named, or the usual one."""
+        from leakscope import kernels
+        from leakscope.lood.process import Process
+
+        told = self.settings
+        if self.process is not None:
+            return self.process
+        kernel = self.kernel or kernels.by_name(told.kernel, **told.kernel_options())
+        return Process(kernel, told.noise_variance, told.route, told.inducing)
+
+    @property
     def of_process(self) -> tuple[str, ...]:
         """What was given that only a Gaussian process has."""
         own = ("kernel",) if self.kernel is not None else ()

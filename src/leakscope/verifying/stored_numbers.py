@@ -100,12 +100,7 @@ def _slack(audit: Audit, rows: np.ndarray) -> FloatArray:
         np.abs(np.asarray(table.columns[name], dtype=np.float64).reshape(len(table), -1)[rows])
         for name in ("mean_with", "mean_without")
     )
-    sides = ("sd_with", "sd_without")
-    if "sd_with" not in table:
-        sides = ("variance_with", "variance_without")
-    spread = np.minimum(*(table.of(side) for side in sides))[rows]
-    if "sd_with" not in table:
-        spread = np.sqrt(spread)
+    spread = np.minimum(table.of("sd_with"), table.of("sd_without"))[rows]
     with np.errstate(divide="ignore", invalid="ignore"):
         roundings = ROUNDING * np.asarray(size).sum(axis=1) / spread
     return np.asarray(np.nan_to_num(roundings * (1.0 + roundings), posinf=1.0) + ROUNDING)

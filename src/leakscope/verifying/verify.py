@@ -16,9 +16,11 @@ from leakscope.results.document import ResultDocument
 from leakscope.results.plan import LassoPlan, LinearPlan
 from leakscope.results.reader import Run, digest_of_result, result_of
 from leakscope.results.verification import Verification, VerifiedNumber
+from leakscope.settings.audit import AuditSettings
+from leakscope.settings.setting import validated
 from leakscope.settings.verify import VERIFY_DEFAULTS
 from leakscope.subjects.process.draws import kl_from_draws
-from leakscope.subjects.process.subject import settings_of, stored_process
+from leakscope.subjects.process.subject import stored_process
 from leakscope.subjects.recipe import data_again
 from leakscope.subjects.subject import opened
 from leakscope.verifying.audits import check_audit
@@ -132,23 +134,15 @@ def _at_record(
             "a model that normalises by its own data is two fits with inputs of their own; verify "
             "takes attack_query without normalise_channels."
         )
-    settings = settings_of(document.settings, document.noise_variance)
-    prepared = prepare(data_again(document.dataset, data), scaling=settings.scaling)
+    scaling = validated(AuditSettings, scaling=document.settings.get("scaling")).scaling
+    prepared = prepare(data_again(document.dataset, data), scaling=scaling)
     if len(document.records) != 1:
         raise InputError("verify checks the search for one record, and this one is for a group.")
     if document.records[0] not in prepared.record_ids:
         raise InputError(f"the data have no record {document.records[0]!r}.")
-    process, names = stored_process(
-        document.kernel, document.noise_variance, document.settings, prepared
-    )
-    value, stderr = kl_from_draws(
-        process.between(process.features, process.features),
-        process.targets,
-        list(names).index(document.records[0]),
-        noise_variance=document.noise_variance,
-        draws=draws,
-        random_state=seed,
-    )
+    process, names = stored_process(document.kernel, document.noise_variance, prepared)
+    row = list(names).index(document.records[0])
+    value, stderr = kl_from_draws(process, row, draws=draws, random_state=seed)
     predicted = float("nan") if document.kl_at_record is None else document.kl_at_record
     law = f"record {document.records[0]}"
     checks = [NumberCheck(law, "KL at the record", predicted, value, stderr, 0.1 * abs(predicted))]

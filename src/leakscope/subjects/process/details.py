@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
+from leakscope._numerics.arrays import FloatArray
+from leakscope.data.datasets import RecordId
+from leakscope.lood.process import ProcessOnRecords
+from leakscope.lood.separation import Rows, Separation
 from leakscope.results.audit import Details, Explanation
 from leakscope.results.document import Fraction, Number
+
+# So many neighbours are named; from here on a label is called surprising.
+NEIGHBOURS = 3
+SURPRISING_FROM = 2.0
 
 
 class Part(BaseModel):
@@ -16,58 +25,11 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class NoiseSensitivity(Part):
-    """The noise variances over which every record's ranks were taken, and those refused."""
+class NoiseLevel(Part):
+    """The audit at one noise variance."""
 
-    noise_variances: list[float]
-    median_kl: list[Number]
-    refused: list[float]
-
-    @model_validator(mode="after")
-    def _one_median_a_level(self) -> NoiseSensitivity:
-        if len(self.median_kl) != len(self.noise_variances):
-            raise ValueError("there must be one median_kl for each of noise_variances")
-        return self
-
-
-class ComparedKernel(Part):
-    """The same data under one kernel, beside the kernel in use.
-
-    ``rank_correlation`` is with the ranks in use; ``top_ten_kept`` and ``top_hundredth_kept`` count
-    the most exposed that are so under both; ``rank_of_first`` is where the first stands here.
-    """
-
-    name: str
-    kernel: dict[str, Any]
-    rank_correlation: Number
-    top_ten_kept: int
-    top_hundredth_kept: int
-    rank_of_first: int
-    largest_advantage: Fraction
-    median_advantage: Fraction
-    prediction_error: Number
-
-
-class KernelSensitivity(Part):
-    """The kernel in use beside others; the sizes of the top ten and of the top hundredth."""
-
-    in_use: ComparedKernel
-    others: list[ComparedKernel]
-    top_ten: int
-    top_hundredth: int
-    refused: list[str]
-
-    def caution(self) -> str | None:
-        """Where another kernel ranks the first record neither in its top ten nor hundredth."""
-        limit = max(self.top_ten, self.top_hundredth)
-        outside = [c for c in self.others if c.rank_of_first > limit]
-        if not outside:
-            return None
-        worst = max(outside, key=lambda entry: entry.rank_of_first)
-        return (
-            f"The kernel matters: under {len(outside)} of {len(self.others)} others, the first is "
-            f"outside the top {limit} ({worst.rank_of_first} under {worst.name})."
-        )
+    noise_variance: float
+    median_kl: Number
 
 
 class NoiseOfData(Part):
@@ -79,73 +41,63 @@ class NoiseOfData(Part):
 
     noise_variance: float
     criterion: str
-    records: int
     at_bound: bool
     largest_advantage: Fraction
     median_advantage: Fraction
-    top_ten_kept: int
-    prediction_error: Number
-
-
-class Choices(Part):
-    """Why this kernel and this noise, and what other choices would have given."""
-
-    kernel_reason: str
-    noise_reason: str
-    not_compared: str | None = None
-    noise_of_data: NoiseOfData | None = None
-    kernels: KernelSensitivity | None = None
-
-
-class DisagreeingLabel(Part):
-    """A record whose label the others contradict, by standard deviations; its rank is by KL."""
-
-    record_id: int | str
-    disagreement: Number
-    rank: int
-    advantage: Fraction
 
 
 class ProcessExplanation(Explanation):
-    """Why a record is exposed: where it stands among the others, and what its label adds."""
+    """Why a record is exposed: who is near it, and what its label adds."""
 
-    neighbours: list[int | str]
-    distances: list[Number]
-    isolation: Number
     disagreement: Number
-    leverage: Number
     share_from_label: Number
-    moved: list[int | str]
-    shifts: list[Number]
-
-    @property
-    def others(self) -> str:
-        """The nearest records, and those whose predictions this one moves most."""
-        near = super().others
-        return f"{near} Moves most: {', '.join(map(str, self.moved))}." if self.moved else near
 
 
 class ProcessDetails(Details):
-    """The kernel and the noise as used, how the laws were computed, and other choices."""
+    """The kernel and the noise as used, how the laws were computed, and other noises."""
 
     kernel: dict[str, Any]
     noise_variance: float
     noise_chosen_by: str = "user"
     route: str = "dense"
-    route_reason: str = ""
-    error_asked: float | None = None
-    sensitivity: NoiseSensitivity | None = None
-    condition_number: Number
+    sweep: list[NoiseLevel] = Field(default_factory=list)
+    noise_of_data: NoiseOfData | None = None
     explanations: list[ProcessExplanation] = Field(default_factory=list)  # type: ignore[assignment]
-    choices: Choices | None = None
-    disagreeing: list[DisagreeingLabel] = Field(default_factory=list)
 
     @property
     def approximate(self) -> bool:
         """Whether the numbers are not exact."""
         return self.route == "nystrom"
 
-    @property
-    def kernels(self) -> KernelSensitivity | None:
-        """The audit under other kernels; None where they were not tried."""
-        return None if self.choices is None else self.choices.kernels
+
+def explained(
+    process: ProcessOnRecords, laws: Separation, rows: Rows, ids: tuple[RecordId, ...]
+) -> list[ProcessExplanation]:
+    """Why the records in these rows, the most exposed first, are so exposed.
+
+    Distances are the kernel's own, d(x, z)^2 = k(x, x) + k(z, z) - 2 k(x, z).
+    """
+    prior = process.kernel.diagonal(process.features)
+    off, from_label, kl = laws.disagreement, laws.kl_label, laws.kl
+    told = []
+    for place, row in enumerate(rows.tolist()):
+        between = process.kernel(process.features[[row]], process.features)[0]
+        squared: FloatArray = prior[row] + prior - 2.0 * between
+        squared[row] = np.inf
+        near = np.argsort(squared, kind="stable")[: min(NEIGHBOURS, len(prior) - 1)]
+        share = float(from_label[row] / kl[row]) if kl[row] > 0.0 else 0.0
+        deviations = f"{off[row]:.1f} standard deviations"
+        label = f"is {deviations}" if off[row] >= SURPRISING_FROM else f"is within {deviations}"
+        told.append(
+            ProcessExplanation(
+                record_id=ids[row],
+                rank=place + 1,
+                neighbours=[ids[other] for other in near],
+                disagreement=float(off[row]),
+                share_from_label=share,
+                sentence=f"The label of record {ids[row]} {label} from what the other records say; "
+                f"{share:.0%} of its KL comes from the shift of the mean, the rest from the drop "
+                "in variance.",
+            )
+        )
+    return told

@@ -1,17 +1,14 @@
-"""Draws from a Gaussian process with and without a record, to check an audit's laws.
+"""Draws from a Gaussian process with and without a unit, to check an audit's laws.
 
 A draw is made the way an ensemble is trained (Matheron's rule, "sample, then optimise"): draw a
 function f0 from the prior at the records, draw label noise e, and correct the function by what a
 least-squares fit of the residuals y - f0(X) - e says.  Its law is the posterior.  Nothing is shared
-with the audit: each record left out has a linear solve of its own, and the laws are met as samples.
+with the audit: each unit left out has a linear solve of its own, and the laws are met as samples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import ArrayLike
 
 from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
@@ -23,174 +20,66 @@ from leakscope.lood.process import ProcessOnRecords
 from leakscope.subjects.laws import Rows
 from leakscope.subjects.subject import Answers
 
+LEAST_DRAWS = 100
+
 
 def process_answers(process: ProcessOnRecords, units: Rows, draws: int, seed: int) -> Answers:
     """Answers of functions that were drawn from the process, trained with and without units."""
-    # As for any two sets of rows: what is drawn from it has been the same since the first version.
-    matrix = process.between(process.features, process.features)
-    key, everyone = as_key(seed), list(range(process.records))
-    if draws < 100:
-        raise InputError(f"at least 100 draws are needed for a standard error, not {draws}.")
-    inside: list[FloatArray] = []
-    outside: list[FloatArray] = []
-    if process.groups is None:
-        for row in units.tolist():
-            sides = (everyone, [other for other in everyone if other != row])
-            drawn = [
-                posterior_draws(
-                    matrix,
-                    process.targets,
-                    noise_variance=process.noise_variance,
-                    train=train,
-                    query=row,
-                    draws=draws,
-                    random_state=key.child(row, side),
-                )
-                for side, train in enumerate(sides)
-            ]
-            inside.append(drawn[0])
-            outside.append(drawn[1])
-    else:
-        targets, members = process.outputs, [np.flatnonzero(process.labels == u) for u in units]
-        largest = max(len(rows) for rows in members)
-        if draws < max(100, 10 * largest):
-            raise InputError(
-                f"a group of {largest} needs at least {max(100, 10 * largest)} draws, not {draws}."
-            )
-        require_memory(
-            8 * (len(matrix) ** 2 + 3 * len(matrix) * draws * targets.shape[1]),
-            f"{draws} draws over {len(matrix)} records",
-            "ask for fewer draws",
+    members = [np.flatnonzero(process.labels == unit) for unit in units]
+    largest = max(len(rows) for rows in members)
+    if draws < max(LEAST_DRAWS, 10 * largest):
+        raise InputError(
+            f"units of up to {largest} records need at least {max(LEAST_DRAWS, 10 * largest)} "
+            f"draws, not {draws}."
         )
-        root = prior_root(matrix)
-        for place, rows in enumerate(members):
-            sides = (everyone, sorted(set(everyone) - set(rows.tolist())))
-            drawn = [
-                group_draws(
-                    matrix,
-                    root,
-                    targets,
-                    process.noise_variance,
-                    train,
-                    rows.tolist(),
-                    draws,
-                    key.child(place, side),
-                )
-                for side, train in enumerate(sides)
-            ]
-            inside.append(drawn[0])
-            outside.append(drawn[1])
+    root, key = prior_root(process.matrix), as_key(seed)
+    sides: tuple[list[FloatArray], list[FloatArray]] = ([], [])
+    for place, rows in enumerate(members):
+        everyone = np.arange(process.records)
+        for side, train in enumerate((everyone, np.setdiff1d(everyone, rows))):
+            drawn = posterior_draws(process, root, train, rows, draws, key.child(place, side))
+            sides[side].append(drawn if process.groups is not None else drawn[:, :, 0].T)
     how = (
         f"{draws} functions drawn from the same Gaussian process, trained with and without each of "
         f"{len(units)} {process.unit}s; your model was not examined"
     )
-    return Answers(inside, outside, how, {"draws": draws, f"{process.unit}s": len(units)})
+    return Answers(*sides, how, {"draws": draws, f"{process.unit}s": len(units)})
 
 
 def posterior_draws(
-    kernel_matrix: ArrayLike,
-    y: ArrayLike,
-    *,
-    noise_variance: float,
-    train: Sequence[int],
-    query: int,
-    draws: int,
-    random_state: int | np.random.Generator | Key | None = None,
+    process: ProcessOnRecords, root: FloatArray, train: Rows, rows: Rows, draws: int, key: Key
 ) -> FloatArray:
-    """Draws of the latent function at one record, (draws, outputs), trained on some records.
+    """(outputs, draws, g) draws of the latent function at g rows, trained on some records.
 
-    Parameters
-    ----------
-    kernel_matrix
-        (n, n) over all records.
-    y
-        (n,) or (n, outputs).
-    noise_variance
-        s2, in squared units of y.
-    train
-        Rows trained on.
-    query
-        The row asked at.
-    draws
-        How many.
-    random_state
-        Seed.
-
+    ``root`` is that of the prior (`prior_root`).
     """
-    K = np.asarray(kernel_matrix, dtype=np.float64)
-    targets = np.asarray(y, dtype=np.float64).reshape(len(K), -1)
-    rows = [*train, query]
+    matrix, outputs = process.matrix, process.outputs.shape[1]
     require_memory(
-        8 * (2 * len(rows) ** 2 + 2 * len(rows) * draws * targets.shape[1]),
-        f"{draws} draws over {len(rows)} records",
+        8 * 3 * len(matrix) * draws * outputs,
+        f"{draws} draws over {len(matrix)} records",
         "ask for fewer draws",
     )
-    generator = as_key(random_state).generator()
-    root = prior_root(K[np.ix_(rows, rows)])
-    outputs = targets.shape[1]
-    function = root @ generator.standard_normal((len(rows), draws * outputs))
-    noise = np.sqrt(noise_variance) * generator.standard_normal((len(train), draws * outputs))
-    residual = np.repeat(targets[list(train)], draws, axis=1) - function[:-1] - noise
-    M = K[np.ix_(list(train), list(train))] + noise_variance * np.eye(len(train))
-    weights = np.linalg.solve(M, K[list(train), query])
-    answers = function[-1] + weights @ residual
-    return np.asarray(answers.reshape(outputs, draws).T)
+    generator = key.generator()
+    function = root @ generator.standard_normal((len(matrix), draws * outputs))
+    noise = generator.standard_normal((len(train), draws * outputs))
+    noise *= np.sqrt(process.noise_variance)
+    residual = np.repeat(process.outputs[train], draws, axis=1) - function[train] - noise
+    M = matrix[np.ix_(train, train)] + process.noise_variance * np.eye(len(train))
+    answers = function[rows] + np.linalg.solve(M, matrix[np.ix_(train, rows)]).T @ residual
+    return np.asarray(answers.reshape(len(rows), outputs, draws).transpose(1, 2, 0))
 
 
 def kl_from_draws(
-    kernel_matrix: ArrayLike,
-    y: ArrayLike,
-    row: int,
-    *,
-    noise_variance: float,
-    draws: int = 20_000,
-    random_state: int | np.random.Generator | Key | None = None,
+    process: ProcessOnRecords, row: int, *, draws: int = 20_000, random_state: int = 0
 ) -> tuple[float, float]:
     """KL(without || with) of a record at its own point from draws, and its standard error.
 
     The two laws are normal with one variance for all outputs, so that means and variances of the
     draws are enough (`leakscope.measures.normal_kl_of_draws`).
-
     """
-    K, key = np.asarray(kernel_matrix, dtype=np.float64), as_key(random_state)
-    if draws < 100:
-        raise InputError(f"at least 100 draws are needed for a standard error, not {draws}.")
-    everyone = list(range(len(K)))
-    sides = [
-        posterior_draws(
-            K,
-            y,
-            noise_variance=noise_variance,
-            train=train,
-            query=row,
-            draws=draws,
-            random_state=key.child(row, side),
-        )
-        for side, train in enumerate((everyone, [i for i in everyone if i != row]))
-    ]
-    inside, outside = (found.T[:, :, None] for found in sides)
+    answers = process_answers(process, np.array([row]), draws, random_state)
+    inside, outside = (sides[0].T[:, :, None] for sides in (answers.inside, answers.outside))
     return measures.normal_kl_of_draws(outside, inside)
-
-
-def group_draws(
-    K: FloatArray,
-    root: FloatArray,
-    targets: FloatArray,
-    noise_variance: float,
-    train: list[int],
-    rows: Sequence[int],
-    draws: int,
-    key: Key,
-) -> FloatArray:
-    """(outputs, draws, g) draws of the latent function at the group's points."""
-    generator, outputs = key.generator(), targets.shape[1]
-    function = root @ generator.standard_normal((len(K), draws * outputs))
-    noise = np.sqrt(noise_variance) * generator.standard_normal((len(train), draws * outputs))
-    residual = np.repeat(targets[train], draws, axis=1) - function[train] - noise
-    M = K[np.ix_(train, train)] + noise_variance * np.eye(len(train))
-    weights = np.linalg.solve(M, K[np.ix_(train, list(rows))])
-    answers = function[list(rows)] + weights.T @ residual
-    return np.asarray(answers.reshape(len(rows), outputs, draws).transpose(1, 2, 0))
 
 
 def prior_root(matrix: FloatArray) -> FloatArray:

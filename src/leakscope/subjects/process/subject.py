@@ -5,27 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope import lood
+from leakscope import lood, measures
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.cores import usable_cores
 from leakscope.data.datasets import Dataset, RecordId
 from leakscope.data.doubts import array_doubts, doubts
 from leakscope.data.files import reason
-from leakscope.data.pictures import pictured
 from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
 from leakscope.kernels.named import from_description
-from leakscope.laws.distributions import MultivariateNormal, Normal
 from leakscope.laws.pair import LawPair
-from leakscope.lood.separation import Release
-from leakscope.results.audit import EXPOSED_ABOVE, Audit, ExaminedModel
+from leakscope.lood.noise import NoiseChoice, NoiseSweep, choose_noise
+from leakscope.lood.process import ProcessOnRecords
+from leakscope.results.advice import Target
+from leakscope.results.audit import Audit, ExaminedModel
 from leakscope.results.document import DatasetEntry
-from leakscope.results.sections import LineChart, RangeChart, Section, SpanChart
-from leakscope.results.shown import certain, digits
+from leakscope.results.sections import LineChart, Section
+from leakscope.results.shown import digits
 from leakscope.results.trust import Trust
 from leakscope.settings.audit import AuditSettings
 from leakscope.settings.setting import LARGEST, LEAST, validated
@@ -37,42 +38,53 @@ from leakscope.subjects.arrays import (
     oddities,
     without_intercept,
 )
-from leakscope.subjects.laws import Rows, UnitLaws
+from leakscope.subjects.laws import Rows, UnitLaws, exact
 from leakscope.subjects.pictures import report_pictures
-from leakscope.subjects.process.choices import (
-    CRITERIA,
-    advantages,
-    choices,
-    kernel_from_settings,
-    why_not_compared,
+from leakscope.subjects.pricing import Folds, Terms, folds_of
+from leakscope.subjects.process.changes import (
+    OWN_POINTS,
+    HeldOutDraws,
+    held_out,
+    more_noise,
+    terms,
 )
-from leakscope.subjects.process.details import NoiseOfData, NoiseSensitivity, ProcessDetails
+from leakscope.subjects.process.details import (
+    NoiseLevel,
+    NoiseOfData,
+    ProcessDetails,
+    explained,
+)
 from leakscope.subjects.process.draws import process_answers
-from leakscope.subjects.process.explanation import disagreeing_labels, explain
-from leakscope.subjects.process.process_words import kernel_in_words, process_model
-from leakscope.subjects.process.routes import Computed, RoutePlan, compute, route_cost
 from leakscope.subjects.recipe import data_again, taken_from_result
 from leakscope.subjects.subgroups import of_groups
 from leakscope.subjects.subject import (
-    LOST_SPREAD,
     Answers,
     Asked,
+    Change,
     LawsNotStoredError,
     Stages,
     Subject,
     Wanted,
-    lost,
-    stored_provenance,
+    normal_laws,
 )
 
-# Those that --no-sensitivity skips.
-SENSITIVITY_STAGES = ("sensitivity", "compare")
+# Other noises are tried up to so many records: by the dense route they are four more factorisations
+# and an eigendecomposition, half a minute here.
+SWEPT_UP_TO = 5000
 
-# Labels that the screen names among those that the others contradict.
-NAMED_LABELS = 3
+# The data are asked for their noise on at most this many records, and on no fewer than the least.
+ASKED_RECORDS, LEAST_ASKED = 1000, 20
 
-# Rank ranges are drawn for so many records.
-RANGES_SHOWN = 20
+# Of one core: factor and inverse diagonal, for each cubed record (docs/benchmarks/size.md).  Of
+# shorter audits nothing is said.
+SECONDS_PER_CUBE, SAID_FROM = 1.75e-11, 60.0
+
+CRITERIA = {
+    "leave_one_out": "the leave-one-out predictive score",
+    "marginal_likelihood": "the marginal likelihood",
+}
+RESOLVED = "float64 resolves its laws: their spread and the noise are more than 1e4 roundings"
+APPROXIMATED = "the route nystrom approximates the kernel, and nothing says how well"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -80,8 +92,17 @@ class ProcessLaws(UnitLaws):
     """The laws of a process, unit by unit: what :class:`leakscope.lood.Separation` holds."""
 
     separation: lood.Separation
-    # The largest k(q, q), where noise on the answers must do for one question q anywhere.
-    reach: float | None = None
+
+    @classmethod
+    def of(cls, separation: lood.Separation, **more: Any) -> ProcessLaws:
+        """The laws with the check that each unit passed."""
+        check = APPROXIMATED if separation.route == "nystrom" else RESOLVED
+        return cls(
+            trust=Trust.checked(check, separation.trusted),
+            provenance=separation.provenance(),
+            separation=separation,
+            **more,
+        )
 
     def batches(self) -> Iterator[tuple[Rows, LawPair]]:
         """Units of one size at a time."""
@@ -103,117 +124,26 @@ class ProcessLaws(UnitLaws):
 
     def noised(self, sd: float) -> ProcessLaws:
         """The same with noise on every answer."""
-        if sd == 0.0:
-            return self
-        return replace(self, separation=self.separation.noised(sd**2, self.reach))
+        return self if sd == 0.0 else replace(self, separation=self.separation.noised(sd**2))
 
     @property
     def first_noise(self) -> float:
         """The training noise, of which noise on the answers is of the order."""
         return self.separation.noise_variance
 
-    def enough_noise(self, advantage: float) -> float:
-        """A variance of noise on the answers that is enough, in closed form.
-
-        With x, t and W of :class:`leakscope.lood.separation.Release` and w = W x/(1 + x) the excess
-        is at most w/v, and where that is at most 1 a unit's divergence KL(with || without) is at
-        most sum_i w_i (C/2 + |t_i|^2)/(2 v).  The advantage is at most sqrt(KL/2) (Pinsker).  What
-        float64 does not hold is infinite.
-        """
-        laws = self.separation
-        spread = Release("draw", 0.0, self.reach).spread(laws.variance_without)
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            most = spread * laws.shares
-            share = 0.5 * laws.outputs + np.sum(laws.score**2, axis=1)
-            sums = np.add.reduceat(most * share, laws.starts)
-            found = max(float(np.max(most)), float(np.max(sums / advantage / advantage / 4.0)))
-        return found if np.isfinite(found) else float("inf")
-
     @property
     def spread(self) -> FloatArray:
         """(U,) the largest standard deviation among a unit's answers without it."""
-        found = np.sqrt(self.separation.variance_without)
-        if self.separation.groups is None:
-            return found
-        return np.asarray(np.maximum.reduceat(found, self.separation.starts))
-
-
-# A pair of C outputs takes about 350 C^2 bytes while it is measured.
-BYTES_AT_ONCE, BYTES_A_PAIR = 64_000_000, 350
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class StoredLaws(UnitLaws):
-    """The laws of records as a result holds them: the shift (U, C) of the mean, and variances."""
-
-    shift: FloatArray
-    variance_with: FloatArray
-    variance_without: FloatArray
-
-    def batches(self) -> Iterator[tuple[Rows, LawPair]]:
-        """As many records at a time as memory takes."""
-        step = max(1, BYTES_AT_ONCE // (BYTES_A_PAIR * self.shift.shape[1] ** 2))
-        for start in range(0, self.units, step):
-            rows = np.arange(start, min(start + step, self.units))
-            yield rows, self._pair(rows)
-
-    def _pair(self, rows: Rows) -> LawPair:
-        shift, with_it, without = (
-            values[rows] for values in (self.shift, self.variance_with, self.variance_without)
-        )
-        if shift.shape[1] == 1:
-            member, nonmember = Normal(shift[:, 0], np.sqrt(with_it)), Normal(0.0, np.sqrt(without))
-            return LawPair(member, nonmember, self.provenance)
-        identity = np.eye(shift.shape[1])
-        return LawPair(
-            MultivariateNormal(shift, with_it[:, None, None] * identity),
-            MultivariateNormal(np.zeros_like(shift), without[:, None, None] * identity),
-            self.provenance,
-        )
-
-    def some(self, units: Rows) -> StoredLaws:
-        """Those of some records."""
-        return replace(
-            self,
-            trust=self.trust.take(units),
-            shift=self.shift[units],
-            variance_with=self.variance_with[units],
-            variance_without=self.variance_without[units],
-        )
-
-    def noised(self, sd: float) -> StoredLaws:
-        """The same with noise on every answer."""
-        return replace(
-            self,
-            variance_with=self.variance_with + sd**2,
-            variance_without=self.variance_without + sd**2,
-        )
-
-    @property
-    def spread(self) -> FloatArray:
-        """(U,) the standard deviation of an answer without the record."""
-        return np.sqrt(self.variance_without)
-
-
-def laws_of_separation(found: lood.Separation, **more: Any) -> ProcessLaws:
-    """The laws with the check that each unit passed."""
-    if found.error_asked is not None:
-        check = (
-            f"its KL is known to a relative {found.error_asked:g}, or to an advantage below 0.001, "
-            "by its own interval"
-        )
-    else:
-        check = "its KL's rounding error was estimated, and is below a relative 1e-8"
-    return ProcessLaws(
-        trust=Trust.checked(check, found.trusted),
-        provenance=found.provenance(),
-        separation=found,
-        **more,
-    )
+        sds = np.sqrt(self.separation.variance_without)
+        return np.asarray(np.maximum.reduceat(sds, self.separation.starts))
 
 
 class GaussianProcess(Subject):
-    """A process, its records and how its laws are computed."""
+    """A process and its records.
+
+    ``choice`` is how the data chose the noise, where they did; ``level`` another noise than the
+    process's own, whose laws come from the spectrum that all levels share.
+    """
 
     name = "process"
     file_kind = "audit"
@@ -224,189 +154,136 @@ class GaussianProcess(Subject):
         "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "kl", "rank_low", "kl_label", "trusted",
     )  # fmt: skip
     page = (
-        "kl", "kl_low", "kl_high", "advantage", "trusted", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001",
-        "auc", "kl_label", "kl_label_free", "rank_low", "kernel_rank_low", "disagreement",
+        "kl", "advantage", "trusted", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl_label",
+        "kl_label_free", "rank_low", "disagreement",
     )  # fmt: skip
     usual = (
         "kl", "kl_reverse", "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc",
         "mean_distance", "kl_label_free", "kl_label", "disagreement", "mean_without",
-        "variance_without", "mean_with", "variance_with", "trusted", "check", "rank_low",
-        "rank_high", "kernel_rank_low", "kernel_rank_high",
+        "sd_without", "mean_with", "sd_with", "trusted", "check", "rank_low", "rank_high",
     )  # fmt: skip
-    stages = (
-        "check", "kernel", "factorise", "sensitivity", "conditions", "measure", "compare",
-        "explain",
-    )  # fmt: skip
-    interval_words: ClassVar[str] = "between"
+    stages = ("check", "laws", "noises", "measure", "explain")
     not_trusted = "float64 does not resolve {}"
     Details = ProcessDetails
-    advice_options = ("questions",)
 
     def __init__(
         self,
-        process: lood.ProcessOnRecords,
-        plan: RoutePlan,
+        process: ProcessOnRecords,
         *,
         ids: tuple[RecordId, ...],
         dataset: DatasetEntry,
         settings: dict[str, Any],
+        choice: NoiseChoice | None = None,
         warnings: tuple[str, ...] = (),
-        picture: tuple[int, ...] | None = None,
         by: Mapping[str, Sequence[str]] | None = None,
-        target_scale: float = 1.0,
+        level: float | None = None,
     ) -> None:
-        self.process, self.plan = process, plan
+        self.process, self.choice, self.level = process, choice, level
         self.ids, self.dataset, self.settings = ids, dataset, settings
         self.unit = process.unit
-        self.warnings, self.picture, self.by = warnings, picture, by or {}
-        self.target_scale = target_scale
-        self.computed: Computed | None = None
-        self.approximate = False
+        self.warnings, self.by = warnings, by or {}
+        self.sweep: NoiseSweep | None = None
 
     # How it comes about.
 
     @classmethod
     def takes(cls, asked: Asked) -> bool:
-        """Where an option of a process is given, or where nothing else can be fitted."""
+        """Where a process is the model, or where nothing else can be fitted."""
         given = asked.dataset is not None or asked.X is not None
         return given and not (asked.has_model or asked.trains)
 
     @classmethod
-    def stages_for(cls, asked: Asked) -> tuple[str, ...]:
-        """The stages that the audit will go through."""
-        skipped = () if asked.settings.sensitivity else SENSITIVITY_STAGES
-        return tuple(name for name in cls.stages if name not in skipped)
-
-    @classmethod
     def cost(cls, asked: Asked) -> str | None:
-        """What a long or an approximate audit will take, in words; None of others."""
-        if asked.dataset is None or asked.dataset.group is not None:
+        """What a long audit will take, in words; None of others."""
+        if asked.dataset is None:
             return None
-        return route_cost(asked.dataset.features, asked.settings)
+        records, cores = len(asked.dataset.features), usable_cores()
+        seconds = SECONDS_PER_CUBE * float(records) ** 3 / cores
+        model = asked.process_model
+        if seconds < SAID_FROM or model.route not in ("auto", "dense"):
+            return None
+        return (
+            f"exact, by factorising a {records:,} x {records:,} matrix: about "
+            f"{seconds / 60.0:.0f} minutes on {cores} cores like those it was measured on; the "
+            "route nystrom is quicker, and ranks only."
+        )
 
     @classmethod
     def of(cls, asked: Asked, stage: Stages) -> GaussianProcess:
         """The process on arrays as they are, or on a dataset, scaled and coded first."""
         with stage("check"):
             if asked.dataset is None:
-                return cls._of_arrays(asked)
-            return cls._of_dataset(asked.dataset, asked.settings, asked.process)
+                return cls._of_arrays(asked, asked.process_model)
+            return cls._of_dataset(asked.dataset, asked.settings, asked.process_model)
 
     @classmethod
     def _of_dataset(
-        cls, dataset: Dataset, settings: AuditSettings, model: lood.Process | None = None
+        cls, dataset: Dataset, settings: AuditSettings, model: lood.Process
     ) -> GaussianProcess:
         prepared = prepare(dataset, scaling=settings.scaling)
-        found = (
-            *oddities(dataset.features, prepared.target, dataset.record_ids, dataset.feature_names),
-            *doubts(dataset),
-        )
         ids, labels = leaving_units(prepared.record_ids, prepared.group)
-        level, plan = RoutePlan.of(settings)
-        kernel = kernel_from_settings(settings)
-        if model is not None:
-            kernel, level, plan = model.kernel, *RoutePlan.of_model(model)
-        process = lood.ProcessOnRecords(
-            prepared.features,
-            prepared.target,
-            kernel,
-            level,
-            groups=labels,
-            task=prepared.task,
+        process, choice = model.on(
+            prepared.features, prepared.target, groups=labels, task=prepared.task
         )
-        scale = 1.0
-        if dataset.task == "regression" and settings.scaling != "none":
-            scale = float(np.std(dataset.target.astype(np.float64))) or 1.0
         return cls(
             process,
-            plan,
             ids=ids,
             dataset=DatasetEntry.of(prepared),
-            settings=settings.model_dump(),
-            warnings=found,
-            picture=dataset.picture or pictured(dataset.features),
+            settings=settings.model_dump() | parameters_of(model),
+            choice=choice,
+            warnings=(
+                *oddities(
+                    dataset.features, prepared.target, dataset.record_ids, dataset.feature_names
+                ),
+                *doubts(dataset),
+            ),
             by=prepared.by,
-            target_scale=scale,
         )
 
     @classmethod
-    def _of_arrays(cls, asked: Asked) -> GaussianProcess:
+    def _of_arrays(cls, asked: Asked, model: lood.Process) -> GaussianProcess:
         features = checked_features(asked.X)
         ids = checked_ids(asked.record_ids, len(features), asked.X)
         targets = checked_targets(asked.y, len(features))
         units, labels = leaving_units(ids, asked.groups)
-        level, plan = RoutePlan.of(asked.settings)
-        kernel = asked.kernel
-        if asked.process is not None:
-            kernel, level, plan = asked.process.kernel, *RoutePlan.of_model(asked.process)
-        elif kernel is None:
-            kernel = kernel_from_settings(asked.settings)
-        process = lood.ProcessOnRecords(features, targets, kernel, level, groups=labels)
+        process, choice = model.on(features, targets, groups=labels)
         # Two numbers, such as -1 and 1, are how a process is given two classes.
         two = len(np.unique(targets)) == 2
-        told = array_doubts(features, targets, classes=two, groups=asked.groups)
-        named = ids if labels is None else tuple(range(process.records))
+        names = ids if labels is None else tuple(range(process.records))
         return cls(
             process,
-            plan,
             ids=units,
-            dataset=DatasetEntry(
-                name="arrays",
-                records=features.shape[0],
-                features=features.shape[1],
-                outputs=1 if targets.ndim == 1 else targets.shape[1],
-                target_name="y",
-                steps=[],
+            dataset=arrays_entry(process),
+            settings={"scaling": "none"} | parameters_of(model),
+            choice=choice,
+            warnings=(
+                *array_doubts(features, targets, classes=two, groups=asked.groups),
+                *oddities(features, targets, names),
             ),
-            settings={name: getattr(asked.settings, name) for name in ARRAY_SETTINGS}
-            | {"scaling": "none"},
-            warnings=(*told, *oddities(features, targets, named)),
-            picture=pictured(features),
         )
 
     @classmethod
     def opened(cls, audit: Audit, data: str | Path | Dataset | None = None) -> GaussianProcess:
         """The process that a stored audit is about, from its kernel as resolved and its data."""
-        settings = settings_of(audit.settings, audit.details.noise_variance)
-        prepared = prepare(data_again(audit.dataset, data), scaling=settings.scaling)
-        process, ids = stored_process(
-            audit.details.kernel, audit.details.noise_variance, audit.settings, prepared, audit.unit
-        )
-        _, plan = RoutePlan.of(settings)
-        found = cls(
-            process,
-            replace(plan, criterion=None, fit_kernel_scale=False),
+        with taken_from_result():
+            scaling = validated(AuditSettings, scaling=audit.settings["scaling"]).scaling
+        prepared = prepare(data_again(audit.dataset, data), scaling=scaling)
+        told = audit.details
+        process, ids = stored_process(told.kernel, told.noise_variance, prepared, audit.unit)
+        entry = DatasetEntry.of(prepared)
+        return cls(
+            replace(process, route=told.route),
             ids=ids,
-            dataset=DatasetEntry.of(prepared),
+            dataset=entry,
             settings=dict(audit.settings),
         )
-        found.approximate = audit.details.approximate
-        return found
 
     @classmethod
     def around(cls, thing: Any) -> GaussianProcess | None:
         """The subject of a process in memory."""
-        if not isinstance(thing, lood.ProcessOnRecords):
+        if not isinstance(thing, ProcessOnRecords):
             return None
-        _, plan = RoutePlan.of(AuditSettings())
-        outputs = thing.outputs.shape[1]
-        records, features = thing.records, int(np.prod(thing.features.shape[1:]))
-        dataset = DatasetEntry(
-            name="arrays in memory",
-            records=records,
-            features=features,
-            outputs=outputs,
-            target_name="target",
-            steps=[],
-        )
-        return cls(thing, plan, ids=tuple(range(thing.units)), dataset=dataset, settings={})
-
-    def for_advice(self, wanted: Wanted) -> GaussianProcess:
-        """The same by exact laws, which share what is costly."""
-        from leakscope.subjects.process.changes import advised
-
-        super().for_advice(wanted)
-        return advised(self, wanted)
+        return cls(thing, ids=tuple(range(thing.units)), dataset=arrays_entry(thing), settings={})
 
     # What it is and what it says.
 
@@ -414,117 +291,121 @@ class GaussianProcess(Subject):
     def model(self) -> ExaminedModel:
         """The kernel and the noise, in words."""
         process = self.process
-        return ExaminedModel(**process_model(self._described(), process.noise_variance))
-
-    def _described(self) -> dict[str, Any]:
-        described = self.process.kernel.describe()
-        chosen = None if self.computed is None else self.computed.noise_choice
-        if chosen is not None and self.plan.fit_kernel_scale:
-            described["fitted_scale"] = self.process.kernel_scale
-        return described
+        return ExaminedModel(
+            type="GaussianProcess",
+            name=f"a Gaussian process ({kernel_in_words(process.kernel.describe())})",
+            origin=f"a stand-in, noise variance {process.noise_variance:.4g}",
+            parameters={},
+            stand_in=True,
+        )
 
     def laws(self, stage: Stages) -> ProcessLaws:
-        """What each unit's leaving changes, by the route that suits kernel and size."""
+        """What each unit's leaving changes; of an audit also how the ranks move with the noise."""
         process = self.process
-        self.warnings = (
-            *self.warnings,
-            *without_intercept(process.features, process.kernel.describe()),
-        )
-        self.computed = compute(process, self.plan, stage)
-        self.process = self.computed.process
-        self.approximate = self.computed.approximation is not None
-        found, sweep = self.computed.laws, self.computed.sweep
-        columns: dict[str, NDArray[Any]] = {}
-        if found.unit == "group":
-            columns["size"] = found.sizes
+        if self.level is not None:
+            return ProcessLaws.of(process.at_noise(self.level))
+        with stage("laws"):
+            found = process.separation()
+        if process.records <= SWEPT_UP_TO:
+            with stage("noises"):
+                self.sweep = lood.sweep_noise(process.laws_at, process.noise_variance, found)
+        columns: dict[str, NDArray[Any]] = {} if found.groups is None else {"size": found.sizes}
         columns |= {
             "mean_distance": found.mean_distance,
             "kl_label_free": found.kl_label_free,
             "kl_label": found.kl_label,
         }
-        if found.unit == "record":
+        if found.groups is None:
+            columns["disagreement"] = found.disagreement
             columns |= {
-                "disagreement": found.disagreement,
                 "mean_without": found.mean_without,
-                "variance_without": found.variance_without,
+                "sd_without": np.sqrt(found.variance_without),
                 "mean_with": found.mean_with,
-                "variance_with": found.variance_with,
+                "sd_with": np.sqrt(found.variance_with),
             }
-        if sweep is not None:
-            columns |= {"rank_low": sweep.rank_low, "rank_high": sweep.rank_high}
-        if found.ends is not None:
-            low, high = found.ends
-            columns |= {
-                "kl_low": low.kl,
-                "kl_high": high.kl,
-                "advantage_low": advantages(low),
-                "advantage_high": advantages(high),
-            }
-        return laws_of_separation(
-            found, warnings=_cautions(self.computed), columns=columns, arrays=self._arrays(found)
+        if self.sweep is not None:
+            ranks = self.sweep.ranks
+            columns |= {"rank_low": ranks.min(axis=0), "rank_high": ranks.max(axis=0)}
+        return ProcessLaws.of(
+            found,
+            warnings=(
+                *without_intercept(process.features, process.kernel.describe()),
+                *self._cautions(found),
+            ),
+            columns=columns,
+            arrays={
+                "excess": found.excess,
+                "residual": found.residual,
+                "members": found.members,
+                "sizes": found.sizes,
+            },
         )
 
-    def _arrays(self, laws: lood.Separation) -> dict[str, NDArray[Any]]:
-        """The laws as arrays by name, for a run directory."""
-        names = (
-            ("groups", "members", "sizes", "excess", "score")
-            if laws.unit == "group"
-            else ("mean_without", "variance_without", "mean_with", "variance_with", "mean_shift")
-        )
-        found = {name: np.asarray(getattr(laws, name)) for name in names}
-        found |= {"leverage": laws.leverage, "error_estimate": laws.error_estimate}
-        if self.computed is not None and self.computed.sweep is not None:
-            sweep = self.computed.sweep
-            found |= {"sweep_noise_variances": sweep.noise_variances, "ranks": sweep.ranks}
-        return found
+    def _cautions(self, found: lood.Separation) -> tuple[str, ...]:
+        """What a user must know about how the numbers were got."""
+        told = []
+        if found.route == "nystrom":
+            told.append(
+                f"this audit is approximate, by {self.process.inducing} of "
+                f"{self.process.records} records: it ranks, and confirms nothing."
+            )
+        if self.choice is not None and self.choice.at_bound:
+            told.append(
+                f"noise_variance {self.choice.noise_variance:.4g}, which the data chose, lies at "
+                "the end of the range that was searched: give a number instead."
+            )
+        return tuple(told)
 
     def details(
         self, laws: UnitLaws, columns: Mapping[str, NDArray[Any]], stage: Stages, explain_first: int
     ) -> tuple[ProcessDetails, dict[str, NDArray[Any]]]:
-        """Why this kernel and this noise, other choices, and why the most exposed are."""
-        computed = self.computed
-        assert computed is not None
-        found = computed.laws
-        if why_not_compared(computed, self.plan) is None:
-            with stage("compare"):
-                told, more = choices(
-                    computed, self.plan, columns["advantage"], picture=self.picture
-                )
-        else:
-            # Without a comparison the reasons are words only, and no stage of their own.
-            told, more = choices(computed, self.plan, columns["advantage"], picture=self.picture)
+        """Other noises, and why the most exposed are."""
+        assert isinstance(laws, ProcessLaws)
+        separation, process, sweep = laws.separation, self.process, self.sweep
         explanations = []
-        if explain_first and self.process.groups is None:
+        if explain_first and process.groups is None:
             with stage("explain"):
-                explanations = explain(
-                    self.process,
-                    found,
-                    rows=np.argsort(-columns["kl"], kind="stable")[:explain_first].tolist(),
-                    record_ids=self.ids,
-                )
-        sweep = computed.sweep
+                first = np.argsort(-columns["kl"], kind="stable")[:explain_first]
+                explanations = explained(process, separation, first, self.ids)
         details = ProcessDetails(
-            kernel=self._described(),
-            noise_variance=found.noise_variance,
-            noise_chosen_by="user"
-            if computed.noise_choice is None
-            else computed.noise_choice.criterion,
-            route=found.route,
-            route_reason=computed.route_reason,
-            error_asked=found.error_asked,
-            sensitivity=None
+            kernel=process.kernel.describe(),
+            noise_variance=process.noise_variance,
+            noise_chosen_by="user" if self.choice is None else self.choice.criterion,
+            route=separation.route,
+            sweep=[]
             if sweep is None
-            else NoiseSensitivity(
-                noise_variances=sweep.noise_variances.tolist(),
-                median_kl=np.median(sweep.kl, axis=1).tolist(),
-                refused=list(sweep.refused),
-            ),
-            condition_number=found.condition_number,
+            else [
+                NoiseLevel(noise_variance=level, median_kl=float(np.median(kl)))
+                for level, kl in zip(sweep.noise_variances.tolist(), sweep.kl, strict=True)
+            ],
+            noise_of_data=None if sweep is None or self.choice is not None else self._of_data(),
             explanations=explanations,
-            choices=told,
-            disagreeing=disagreeing_labels(found, self.ids, columns["advantage"]),
         )
-        return details, dict(more)
+        return details, {}
+
+    def _of_data(self) -> NoiseOfData | None:
+        """None where there are too few records to tell, or float64 fails at what they choose."""
+        process = self.process
+        if process.records < LEAST_ASKED:
+            return None
+        some = np.sort(np.random.default_rng(0).permutation(process.records)[:ASKED_RECORDS])
+        try:
+            choice = choose_noise(
+                process.kernel(process.features[some]),
+                process.targets[some],
+                criterion="leave_one_out" if process.groups is None else "marginal_likelihood",
+            )
+            there = process.laws_at(choice.noise_variance)
+        except InputError:
+            return None
+        advantage = there.measured(lambda pair: exact(measures.advantage(pair)))
+        return NoiseOfData(
+            noise_variance=choice.noise_variance,
+            criterion=choice.criterion,
+            at_bound=choice.at_bound,
+            largest_advantage=float(np.max(advantage)),
+            median_advantage=float(np.median(advantage)),
+        )
 
     def units_of(self, labels: Sequence[str]) -> Sequence[str]:
         """Of a group, its records' value where they all have the same."""
@@ -533,60 +414,110 @@ class GaussianProcess(Subject):
 
     def pictures(self, audit: Audit, dataset: Dataset) -> dict[str, bytes]:
         """Pictures of the most exposed, where records are pictures."""
-        if "kernel" not in self.settings:
-            raise InputError("only an audit of a dataset is written with its dataset.")
-        odd = [entry.record_id for entry in audit.details.disagreeing]
         features, kernel = self.process.features, self.process.kernel
 
         def products(rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
             return kernel(features[rows], features), kernel.diagonal(features)
 
-        return report_pictures(audit, dataset, odd, products)
+        return report_pictures(audit, dataset, (), products)
+
+    # What can be changed of it, and what that costs.
+
+    def at(self, level: float) -> GaussianProcess:
+        """The same at another training noise."""
+        return GaussianProcess(
+            self.process.with_noise(level),
+            ids=self.ids,
+            dataset=self.dataset,
+            settings=self.settings,
+            level=level,
+        )
+
+    def keep(self, units: Rows) -> GaussianProcess:
+        """Without some units."""
+        return GaussianProcess(
+            self.process.only(np.flatnonzero(np.isin(self.process.labels, units))),
+            ids=tuple(self.ids[unit] for unit in units),
+            dataset=self.dataset,
+            settings=self.settings,
+            level=self.process.noise_variance,
+        )
+
+    def changes(self, wanted: Wanted) -> Iterator[Change]:
+        """More training noise."""
+        own = self.process.noise_variance
+        yield more_noise(
+            self.process, lambda level: self if level == own else self.at(level), wanted
+        )
+
+    def folds(self, wanted: Wanted) -> Folds:
+        """Of whole units."""
+        return folds_of(self.process.labels, wanted.settings, wanted.random_state)
+
+    def held_out(self, folds: Folds | None, kept: Rows | None = None) -> HeldOutDraws:
+        """What one draw answers about every record, of a process trained without its fold."""
+        assert folds is not None
+        labels = self.process.labels
+        return held_out(
+            self.process, folds, np.flatnonzero(np.isin(labels, labels if kept is None else kept))
+        )
+
+    def terms(self, wanted: Wanted, folds: Folds | None) -> Terms:
+        """Squared error of draws, and the process's own words."""
+        assert folds is not None
+        return terms(self.process, folds)
+
+    def cannot_tell(self, laws: UnitLaws, target: Target) -> str:
+        """What float64 does not resolve."""
+        return (
+            f"Cannot tell whether the audit's own setting meets {target.words}: "
+            f"{laws.untrusted} of {laws.units} {self.unit}s are not resolved by float64 at "
+            f"noise_variance {self.process.noise_variance:g}; audit with a larger one."
+        )
+
+    def noise_notes(self, laws: UnitLaws, target: Target) -> tuple[str, ...]:
+        """What noise takes against a question that is not at the record's own point."""
+        return (OWN_POINTS,)
+
+    def holds_at(self, noise: float) -> Literal["own", "any"]:
+        """Without noise on the answers no question tells more."""
+        return "own" if noise > 0.0 else "any"
 
     # How its stored audits are worded.
 
     @classmethod
     def answer(cls, audit: Audit, *, threshold: float, ids: bool) -> tuple[str, ...]:
-        """What was examined, who ranks first and over what range, and what other kernels say.
+        """What was examined, who ranks first, and at which noise.
 
         No units are counted above a threshold, since the noise that sets the level is assumed.
         """
         told, unit, count = audit.details, audit.unit, audit.units
-        how = f", {told.route_reason}" if told.approximate else ""
         examined = (
-            f"A Gaussian process ({kernel_in_words(told.kernel)}) on {audit.dataset.name}{how}; "
-            "your model was not examined."
+            f"A Gaussian process ({kernel_in_words(told.kernel)}) on {audit.dataset.name}; your "
+            "model was not examined."
         )
-        first, untrusted = audit.table.records(1)[0], audit.untrusted
-        largest = float(np.max(audit.advantage))
-        among = ", the first in rank among them," if not first.trusted else ","
-        unseen = untrusted and largest < EXPOSED_ABOVE
-        if (not first.trusted or unseen) and told.approximate:
-            finding = (
-                f"Cannot tell: the approximation knows {untrusted} of {count} {unit}s{among} no "
-                f"better than to {told.error_asked or 0.0:.0%}: use more inducing records or "
-                "another route."
+        first = audit.table.records(1)[0]
+        ranked = f"{count} {unit}s were ranked."
+        if ids:
+            ranked = f"{unit.capitalize()} {first.record_id} ranks first of {count}."
+        if told.approximate:
+            return (examined, f"{ranked} How exposed each is, the approximation cannot tell.")
+        if not first.trusted:
+            return (
+                examined,
+                f"Cannot tell: float64 does not resolve {audit.untrusted} of {count} {unit}s, the "
+                f"first in rank among them, at noise_variance {told.noise_variance:g}: raise it.",
             )
-        elif not first.trusted or unseen:
-            finding = (
-                f"Cannot tell: float64 does not resolve {untrusted} of {count} {unit}s{among} at "
-                f"noise_variance {told.noise_variance:g}: raise it."
-            )
-        else:
-            ranked = f"{count} {unit}s were ranked."
-            if ids:
-                ranked = f"{unit.capitalize()} {first.record_id} ranks first of {count}."
-            chosen_by = None if told.noise_chosen_by == "user" else told.noise_chosen_by
-            other = None if told.choices is None else told.choices.noise_of_data
-            levels = level_sentence(
-                told.noise_variance, largest, float(np.median(audit.advantage)), other
-            )
-            finding = (
-                f"{ranked} How exposed it is depends on the noise, {whose_noise(chosen_by)}: "
-                f"{levels}"
-            )
-        caution = None if told.kernels is None else told.kernels.caution()
-        return (examined, finding, *([] if caution is None else [caution]))
+        whose = "which is assumed"
+        if told.noise_chosen_by != "user":
+            whose = f"which the data chose by {CRITERIA[told.noise_chosen_by]}"
+        levels = level_sentence(
+            told.noise_variance,
+            float(np.max(audit.advantage)),
+            float(np.median(audit.advantage)),
+            told.noise_of_data,
+        )
+        return (examined, f"{ranked} How exposed it is depends on the noise, {whose}: {levels}")
 
     @classmethod
     def attacker(cls, audit: Audit) -> str:
@@ -600,15 +531,11 @@ class GaussianProcess(Subject):
     @classmethod
     def doubt(cls, audit: Audit) -> tuple[str, str]:
         """What float64 or the approximation does not resolve."""
-        told = audit.details
-        if told.approximate:
-            return (
-                f"known no better than to {told.error_asked or 0.1:.0%}",
-                "raise --inducing or --error, or take --route dense",
-            )
+        if audit.details.approximate:
+            return APPROXIMATED, "take the route dense, or fewer records"
         return (
-            f"not resolved by float64 at noise_variance {told.noise_variance:g}",
-            "raise --noise-variance",
+            f"not resolved by float64 at noise_variance {audit.details.noise_variance:g}",
+            "raise noise_variance",
         )
 
     @classmethod
@@ -622,231 +549,82 @@ class GaussianProcess(Subject):
         }
 
     @classmethod
-    def notes(cls, audit: Audit) -> list[str]:
-        """Labels to look at, whatever their rank."""
-        few = audit.details.disagreeing[:NAMED_LABELS]
-        if not few:
-            return []
-        told = [f"{one.record_id} by {one.disagreement:.1f} sd" for one in few]
-        return [f"Labels that the other records contradict: {', '.join(told)}."]
-
-    @classmethod
     def sections(cls, audit: Audit) -> list[Section]:
-        """How the ranks move with the noise and the kernel, and labels to look at."""
-        told, found = audit.details, []
-        names = [str(record.record_id) for record in audit.table.records(RANGES_SHOWN)]
-        if told.choices is not None:
-            found.append(
-                Section(
-                    "Why this kernel and this noise",
-                    [
-                        f"Kernel: {told.choices.kernel_reason}",
-                        f"Noise: {told.choices.noise_reason}",
-                    ],
-                )
-            )
-        found.append(_noise_section(audit, names))
-        found += _kernels_sections(audit, names)
-        if told.disagreeing:
-            rows = [
-                [
-                    str(one.record_id),
-                    digits(one.disagreement),
-                    str(one.rank),
-                    certain(one.advantage),
-                ]
-                for one in told.disagreeing
-            ]
-            found.append(
-                Section(
-                    "Labels that the other records contradict most",
-                    [
-                        "Look here for wrong labels. A wrong label among many similar records "
-                        "hardly moves the model, so it may not be among the most exposed; but it "
-                        "lies far from what the other records predict. Distances are in standard "
-                        "deviations over this dataset; labels that chance explains are not listed."
-                    ],
-                    tables=[(("record", "label off", "rank by KL", "advantage"), rows)],
-                    names=True,
-                )
-            )
-        return found
+        """How the level moves with the noise."""
+        told = audit.details
+        if not told.sweep:
+            return []
+        levels = [one.noise_variance for one in told.sweep]
+        medians = [one.median_kl for one in told.sweep]
+        words = (
+            f"The noise variance ({told.noise_variance:.4g}) was swept from {levels[0]:.4g} to "
+            f"{levels[-1]:.4g}. The level depends on it; a {audit.unit} with a short range of "
+            "ranks is exposed whatever the noise is."
+        )
+        table = [
+            [f"{one:.4g}", digits(median)] for one, median in zip(levels, medians, strict=True)
+        ]
+        chart = LineChart(
+            "median_by_noise",
+            "noise variance",
+            "median KL (nats)",
+            [("median KL", levels, medians)],
+            used=told.noise_variance,
+        )
+        tables = [(("noise variance", "median KL"), table)]
+        return [Section("If the noise were another", [words], tables=tables, charts=[chart])]
 
     @classmethod
-    def stored_laws(cls, audit: Audit) -> StoredLaws:
-        """From means and variances; those of groups are in the run's arrays only."""
+    def stored_laws(cls, audit: Audit) -> UnitLaws:
+        """From means and spreads of one output; others are in the run's arrays only."""
         table = audit.table
-        if audit.unit == "group" or "variance_with" not in table:
-            raise LawsNotStoredError("the laws of groups are not in the result; audit again.")
-        variances = table.of("variance_with"), table.of("variance_without")
-        means = [
-            np.asarray(table.columns[name], dtype=np.float64).reshape(len(table), -1)
-            for name in ("mean_with", "mean_without")
-        ]
-        if means[0].shape != means[1].shape:
-            raise InputError(
-                "the result's records have different numbers of means; the file was changed."
-            )
-        good = (variances[0] > 0.0) & (variances[1] > 0.0) & np.isfinite(sum(variances))
-        # Each pair from its own mean without the record, as the audit measured it.
-        shift = means[0] - means[1]
-        gone = lost(audit, good & np.isfinite(shift).all(axis=1))
-        shift = np.where(gone[:, None], 1.0, shift)
-        variances = (
-            np.where(gone, LOST_SPREAD**2, variances[0]),
-            np.where(gone, LOST_SPREAD**2, variances[1]),
-        )
-        return StoredLaws(
-            trust=audit.trust,
-            provenance=stored_provenance(audit),
-            shift=shift,
-            variance_with=variances[0],
-            variance_without=variances[1],
-        )
+        if "sd_with" not in table or np.ndim(table.columns["mean_with"]) > 1:
+            raise LawsNotStoredError("these laws are not in the result; audit again.")
+        return normal_laws(audit)
 
     # Models with and without units.
 
     def laws_again(self) -> ProcessLaws | None:
-        """Those of groups, which no result holds."""
-        if self.process.groups is None:
+        """Those that no result holds."""
+        if self.process.groups is None and self.process.outputs.shape[1] == 1:
             return None
-        return laws_of_separation(self.process.separation())
+        return ProcessLaws.of(self.process.separation())
 
     def answers(self, units: Rows, count: int, seed: int) -> Answers:
         """Functions drawn from the process, trained with and without each unit."""
         return process_answers(self.process, units, count, seed)
 
 
-# The settings of an audit of arrays: nothing is scaled or coded.
-ARRAY_SETTINGS = ("noise_variance", "fit_kernel_scale", "sensitivity", "route", "inducing", "error")
+def parameters_of(model: lood.Process) -> dict[str, Any]:
+    """What a result says of a process, beside its kernel as resolved."""
+    return {
+        "noise_variance": model.noise_variance,
+        "route": model.route,
+        "inducing": model.inducing,
+    }
 
 
-def _ranges(
-    audit: Audit, name: str, title: str, column: str, names: Sequence[str]
-) -> list[RangeChart]:
-    first = audit.table.rows(RANGES_SHOWN)
-    rows = [
-        (label, int(row[f"{column}_low"]), int(row[f"{column}_high"]))
-        for label, row in zip(names, first, strict=True)
-        if row.get(f"{column}_low") is not None
-    ]
-    return [RangeChart(name, title, rows)] if rows else []
-
-
-def _noise_section(audit: Audit, names: Sequence[str]) -> Section:
-    """How far the level and the ranks move with the noise."""
-    told, title = audit.details, "If the noise were another"
-    swept = told.sensitivity
-    if swept is None:
-        return Section(
-            title,
-            [
-                "The noise variance was not swept (--no-sensitivity), so how far the ranks depend "
-                "on it is not known."
-            ],
-        )
-    levels, medians = swept.noise_variances, swept.median_kl
-    chosen = "as given" if told.noise_chosen_by == "user" else f"chosen by {told.noise_chosen_by}"
-    words = (
-        f"The noise variance ({told.noise_variance:.4g}, {chosen}) was swept from {levels[0]:.4g} "
-        f"to {levels[-1]:.4g}. The level depends on it; a {audit.unit} with a short range of ranks "
-        "is exposed whatever the noise is."
-    )
-    if swept.refused:
-        refused = ", ".join(f"{level:.4g}" for level in swept.refused)
-        words += f" Left out, because float64 is too coarse there: {refused}."
-    rows = [[f"{one:.4g}", digits(median)] for one, median in zip(levels, medians, strict=True)]
-    return Section(
-        title,
-        [words],
-        tables=[(("noise variance", "median KL"), rows)],
-        charts=[
-            LineChart(
-                "median_by_noise",
-                "noise variance",
-                "median KL (nats)",
-                [("median KL", levels, medians)],
-                used=told.noise_variance,
-            ),
-            *_ranges(audit, "rank_ranges", "rank over the sweep", "rank", names),
-        ],
+def arrays_entry(process: ProcessOnRecords) -> DatasetEntry:
+    """What a result says of arrays."""
+    return DatasetEntry(
+        name="arrays",
+        records=process.records,
+        features=int(np.prod(process.features.shape[1:])),
+        outputs=process.outputs.shape[1],
+        target_name="y",
+        steps=[],
     )
 
 
-def _kernels_sections(audit: Audit, names: Sequence[str]) -> list[Section]:
-    """The same data under other kernels; which were left out may name a record."""
-    compared, title = audit.details.kernels, "The same data under other kernels"
-    if compared is None:
-        choices = audit.details.choices
-        words = None if choices is None else choices.not_compared
-        return [
-            Section(
-                title,
-                [
-                    words
-                    or "The kernel was not varied in this run. To see what depends on it, audit "
-                    "again with another --kernel, and compare the two (leakscope compare)."
-                ],
-            )
-        ]
-    entries = [compared.in_use, *compared.others]
-    headings = ("kernel", "ranks", "top kept", "first is", "largest", "median", "label error")
-    rows = [
-        [
-            entry.name,
-            "-" if entry.rank_correlation is None else f"{entry.rank_correlation:.2f}",
-            f"{entry.top_ten_kept} of {compared.top_ten}",
-            str(entry.rank_of_first),
-            certain(entry.largest_advantage),
-            certain(entry.median_advantage),
-            digits(entry.prediction_error),
-        ]
-        for entry in entries
-    ]
-    spans = [
-        (
-            f"{_short_name(entry.kernel)}{' (in use)' if place == 0 else ''}",
-            entry.median_advantage or 0.0,
-            entry.largest_advantage or 0.0,
-        )
-        for place, entry in enumerate(entries)
-    ]
-    found = []
-    if compared.others:
-        found.append(
-            Section(
-                title,
-                [
-                    f"A {audit.unit} whose ranks are all alike is exposed whichever kernel is "
-                    "nearest to your model. Ranks: rank correlation with the first, which is in "
-                    "use; top kept: of the most exposed; first is: the rank of the first here; "
-                    "advantages; label error: leave-one-out, in units of the target as used."
-                ],
-                tables=[(headings, rows)],
-                charts=[
-                    SpanChart("kernel_advantages", spans),
-                    *_ranges(audit, "kernel_ranges", "rank over the kernels", "kernel_rank", names),
-                ],
-            )
-        )
-    if compared.refused:
-        found.append(Section("Kernels that were left out", compared.refused, names=True))
-    return found
-
-
-def _short_name(kernel: dict[str, Any]) -> str:
-    """A kernel's name and one number: a long label leaves a narrow screen no chart."""
-    if isinstance(kernel.get("length_scale"), float):
-        return f"{kernel.get('name', 'kernel')} {kernel['length_scale']:.4g}"
-    name = str(kernel.get("name", "kernel"))
-    return f"{name} depth {kernel['depth']}" if "depth" in kernel else name
-
-
-def whose_noise(chosen_by: str | None) -> str:
-    """Who chose the noise: nobody, or the data by a criterion."""
-    if chosen_by is None:
-        return "which is assumed"
-    return f"which the data chose by {CRITERIA.get(chosen_by, chosen_by)}"
+def kernel_in_words(kernel: Mapping[str, Any]) -> str:
+    """A kernel's name and what matters most of its parameters, from its description."""
+    words = [str(kernel.get("name", "kernel"))]
+    for name in ("length_scale", "nu", "depth", "activation"):
+        value = kernel.get(name)
+        if isinstance(value, (int, float, str)):
+            shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+            words.append(f"{name.replace('_', ' ')} {shown}")
+    return ", ".join(words)
 
 
 def level_sentence(
@@ -866,73 +644,29 @@ def level_sentence(
 
 def _two_digits(advantage: float) -> str:
     """Two digits; what would round to 1 is not certainty."""
-    if advantage < 0.995:
-        return f"{advantage:.2g}"
-    return "above 0.99" if advantage < 0.9999 else "above 0.9999"
-
-
-def _cautions(computed: Computed) -> tuple[str, ...]:
-    """What a user must know about how the numbers were got."""
-    found: list[str] = []
-    if computed.approximation is not None:
-        found.append(
-            f"this audit is {computed.route_reason}; each record's KL and advantage lie between "
-            "kl_low and kl_high, advantage_low and advantage_high."
-        )
-    if computed.noise_choice is not None and computed.noise_choice.at_bound:
-        found.append(f"{computed.noise_choice.sentence()}: give noise_variance a number instead.")
-    if computed.sweep is not None and computed.sweep.refused:
-        levels = ", ".join(f"{level:.2g}" for level in computed.sweep.refused)
-        found.append(
-            f"float64 is too coarse at noise_variance {levels}, which the sweep leaves out."
-        )
-    return tuple(found)
-
-
-def settings_of(settings: Mapping[str, Any], noise_variance: float) -> AuditSettings:
-    """The settings that a result says it was made with, checked again."""
-    told = {k: v for k, v in settings.items() if k in AuditSettings.model_fields}
-    with taken_from_result():
-        if "scaling" not in told:
-            raise KeyError("scaling")
-        if not LEAST <= noise_variance <= LARGEST:
-            raise ValueError(f"noise_variance is {noise_variance:g}")
-        return validated(AuditSettings, **told)
+    return f"{advantage:.2g}" if advantage < 0.995 else "above 0.99"
 
 
 def stored_process(
-    kernel_told: Mapping[str, Any],
-    noise_variance: float,
-    settings: Mapping[str, Any],
-    prepared: Dataset,
-    unit: str = "record",
-) -> tuple[lood.ProcessOnRecords, tuple[RecordId, ...]]:
+    description: Mapping[str, Any], noise_variance: float, prepared: Dataset, unit: str = "record"
+) -> tuple[ProcessOnRecords, tuple[RecordId, ...]]:
     """The process that a result is about, from its resolved kernel, and the ids of its units."""
-    by_group = unit == "group"
-    if by_group and prepared.group is None:
+    if unit == "group" and prepared.group is None:
         raise InputError("the audit was of groups, but its data name no group column.")
-    names, groups = leaving_units(prepared.record_ids, prepared.group if by_group else None)
+    names, groups = leaving_units(prepared.record_ids, prepared.group if unit == "group" else None)
     try:
-        description = dict(kernel_told)
-        scale = float(description.pop("fitted_scale", 1.0))
-        if not (np.isfinite(scale) and scale > 0.0):
-            raise ValueError(f"fitted_scale is {scale:g}")
-        kernel = from_description(description)
-        given = kernel
-        if "kernel" in settings and "length_scale" in description:
-            # The median distance between records, where no other number was asked for.
-            given = from_description(description | {"length_scale": settings.get("length_scale")})
+        if not LEAST <= noise_variance <= LARGEST:
+            raise ValueError(f"noise_variance is {noise_variance:g}")
+        kernel = from_description(dict(description))
     except (TypeError, ValueError, AttributeError, OverflowError) as error:
         words = str(error).rstrip(".") if isinstance(error, InputError) else reason(error)
         raise InputError(f"the result's kernel cannot be used: {words}.") from error
-    process = lood.ProcessOnRecords(
+    process = ProcessOnRecords(
         prepared.features,
         prepared.target,
         kernel,
         noise_variance,
-        kernel_scale=scale,
         groups=groups,
         task=prepared.task,
-        given=given,
     )
     return process, names
