@@ -138,7 +138,7 @@ def advise(
     >>> model = lood.ProcessOnRecords(X, y, kernels.rbf(), noise_variance=0.05)
     >>> advice = leakscope.advise(model, leakscope.AuditTarget("advantage", 0.2))
     >>> advice.best.meets, [option.name for option in advice.options if not option.meets]
-    (True, ['dropping', 'fewer features'])
+    (True, ['dropping'])
     """
     start = time.perf_counter()
     settings = validated(

@@ -41,6 +41,15 @@ REMOVED = {
             "decimal": "decimal=,", "no-header": "header=no", "sample": "sample=COUNT",
         }.items()
     },
+    **dict.fromkeys(("--begin", "--climb"), "starts are drawn from the box and near known records"),
+    **{
+        f"--{name}": f"give --set {key}=VALUE with --model"
+        for name, key in {
+            "kernel-variance": "variance", "smoothness": "nu", "weight-variance": "weight_variance",
+            "bias-variance": "bias_variance",
+        }.items()
+    },
+    "--questions": "advice on a process is for questions at the records' own points",
     "--kernel": "give --model rbf, matern, linear_kernel or nngp",
     "--train": "give --model, which takes a training too",
     "--question": "give --attacker pool, outsider or insider",
