@@ -1,7 +1,7 @@
 """Mutated files through the readers themselves: a value or an InputError, never anything else.
 
-An hour of the same, guided by coverage and through the command line, is benchmarks/fuzz.py; what it
-found stands below, each with the input that found it.
+What hours of the same found, guided by coverage and through the command line, stands below, each
+with the input that found it.
 """
 
 from __future__ import annotations
