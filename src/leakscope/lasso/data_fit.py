@@ -68,8 +68,6 @@ class DataFit:
         The estimated generalisation error there, from leave-one-out residuals of the theory.
     cross_validated_error, cross_validated_stderr
         The same by cross-validation, which assumes nothing of the design.
-    design
-        How far X is from i.i.d. Gaussian.
     assumptions
         Each assumption of the theory, whether it holds, and the evidence.
     """
@@ -83,7 +81,6 @@ class DataFit:
     error: float
     cross_validated_error: float
     cross_validated_stderr: float
-    design: DesignCheck
     assumptions: tuple[Assumption, ...]
 
     def setting(
@@ -185,9 +182,8 @@ def fit_data_model(
     risk = float(np.mean((shrunk - field) ** 2)) + noise * (2.0 * solution.active_fraction - 1.0)
     sigma_xi = math.sqrt(max(error - max(risk, 0.0), 0.0))
     cv, cv_error, predicted = _cross_validate(design, labels, lam, folds, key.child(0))
-    check = check_design(design, random_state=key.child(1))
     assumptions = (
-        *check.assumptions(),
+        *check_design(design, random_state=key.child(1)),
         _error_assumption(predicted, cv, cv_error, n),
         Assumption(
             "the true coefficients are zero or Gaussian, independent of each other",
@@ -197,7 +193,7 @@ def fit_data_model(
         Assumption("label noise is Gaussian and independent of the features", None, "not checked"),
     )
     return DataFit(
-        alpha, rho, sigma_xi, signal, scale, float(lam), error, cv, cv_error, check, assumptions
+        alpha, rho, sigma_xi, signal, scale, float(lam), error, cv, cv_error, assumptions
     )
 
 
@@ -279,71 +275,9 @@ def _error_assumption(predicted: float, cv: float, cv_error: float, n: int) -> A
     )
 
 
-@dataclass(frozen=True)
-class DesignCheck:
-    """Distances between a design and an i.i.d. Gaussian one.
-
-    Attributes
-    ----------
-    records, features
-        How many of each were looked at.
-    spectrum_distance
-        Largest difference between the distributions of the squared singular values and the
-        Marchenko-Pastur law.
-    length_spread
-        Relative standard deviation of the columns' mean squares.
-    expected_length_spread
-        What it is for i.i.d. Gaussian entries, sqrt(2/n).
-    coherence
-        Largest |cosine| between two columns.
-    expected_coherence
-        About what it is for independent columns.
-    mean_share
-        Share of the squared entries that is due to the columns' means; 1/n where they are zero.
-    """
-
-    records: int
-    features: int
-    spectrum_distance: float
-    length_spread: float
-    expected_length_spread: float
-    coherence: float
-    expected_coherence: float
-    mean_share: float
-
-    def assumptions(self) -> tuple[Assumption, ...]:
-        """The three assumptions on the design, with the figures as evidence."""
-        n, p = self.records, self.features
-        room = SPECTRUM_ROOM + 3.0 / min(n, p)
-        spread = math.hypot(1.5 * self.expected_length_spread, LENGTH_ROOM)
-        coherent = 1.5 * self.expected_coherence
-        mean = 1.0 / n + 5.0 * math.sqrt(2.0 / p) / n + 0.01
-        return (
-            Assumption(
-                "columns are independent (singular values)",
-                self.spectrum_distance <= room,
-                f"distance from the Marchenko-Pastur law {self.spectrum_distance:.3f}, "
-                f"at most {room:.3f} expected",
-            ),
-            Assumption(
-                "columns are independent (coherence)",
-                self.coherence <= coherent,
-                f"largest cosine between two columns {self.coherence:.3f}, "
-                f"about {self.expected_coherence:.3f} expected",
-            ),
-            Assumption(
-                "features have mean zero and equal variance",
-                self.length_spread <= spread and self.mean_share <= mean,
-                f"columns' mean squares spread by {self.length_spread:.3f}, "
-                f"{self.expected_length_spread:.3f} expected; "
-                f"share of the means {self.mean_share:.3f}",
-            ),
-        )
-
-
 def check_design(
     X: ArrayLike, random_state: int | np.random.Generator | Key | None = None
-) -> DesignCheck:
+) -> tuple[Assumption, ...]:
     """Compare the spectrum, coherence, lengths and means of X with those of i.i.d. features.
 
     Of a large design, 2000 rows and 2000 columns chosen at random are looked at.
@@ -356,23 +290,38 @@ def check_design(
             design = np.take(design, chosen, axis=axis)
     n, p = design.shape
     square = np.einsum("ij,ij->j", design, design) / n
-    mean_square = float(square.mean())
-    scaled = design / math.sqrt(mean_square or 1.0)
-    values = np.linalg.svd(scaled, compute_uv=False) ** 2 / n
+    mean_square = float(square.mean()) or 1.0
+    scaled = design / math.sqrt(mean_square)
+    distance = marchenko_pastur_distance(np.linalg.svd(scaled, compute_uv=False) ** 2 / n, p / n)
     live = np.flatnonzero(square > 0.0)
     unit = scaled[:, live] / np.linalg.norm(scaled[:, live], axis=0)
     cosine = unit.T @ unit
     np.fill_diagonal(cosine, 0.0)
-    pairs = max(p * (p - 1) / 2.0, 1.0)
-    return DesignCheck(
-        n,
-        p,
-        spectrum_distance=marchenko_pastur_distance(values, p / n),
-        length_spread=float(square.std() / (mean_square or 1.0)),
-        expected_length_spread=math.sqrt(2.0 / n),
-        coherence=float(np.abs(cosine).max(initial=0.0)),
-        expected_coherence=min(1.0, math.sqrt(2.0 * math.log(2.0 * pairs) / n)),
-        mean_share=float(np.mean(scaled.mean(axis=0) ** 2)),
+    coherence = float(np.abs(cosine).max(initial=0.0))
+    # the largest of p(p - 1)/2 cosines of variance 1/n
+    likely = min(1.0, math.sqrt(2.0 * math.log(2.0 * max(p * (p - 1) / 2.0, 1.0)) / n))
+    spread, usual = float(square.std() / mean_square), math.sqrt(2.0 / n)
+    # of the squared entries; 1/n where the columns have mean zero
+    means = float(np.mean(scaled.mean(axis=0) ** 2))
+    room = SPECTRUM_ROOM + 3.0 / min(n, p)
+    return (
+        Assumption(
+            "columns are independent (singular values)",
+            distance <= room,
+            f"distance from the Marchenko-Pastur law {distance:.3f}, at most {room:.3f} expected",
+        ),
+        Assumption(
+            "columns are independent (coherence)",
+            coherence <= 1.5 * likely,
+            f"largest cosine between two columns {coherence:.3f}, about {likely:.3f} expected",
+        ),
+        Assumption(
+            "features have mean zero and equal variance",
+            spread <= math.hypot(1.5 * usual, LENGTH_ROOM)
+            and means <= 1.0 / n + 5.0 * math.sqrt(2.0 / p) / n + 0.01,
+            f"columns' mean squares spread by {spread:.3f}, {usual:.3f} expected; "
+            f"share of the means {means:.3f}",
+        ),
     )
 
 

@@ -35,37 +35,18 @@ def joint_law_pair(point: FixedPoint | Overlap) -> LawPair:
     advantage, delta and KL are the means over pairs, its AUC and TPR are those of the single
     threshold.
 
-    Ours, not the paper's.  Adding a record (x', y') to a dataset multiplies the density of an
-    estimate beta (see `log_density`) by exp(Lambda); as p grows
-
-        Lambda = -r b/sigma_eta^2 - r^2 g/(2 sigma_eta^4) + log(1 + V),
-
-    where r = y' - x'beta, b = sum_i x'_i E[eta_i | beta], g = sum_i E[eta_i | beta]^2/p, and 1 + V
-    is the change of the determinant.  Over the privacy noise r and b are jointly normal: r has mean
-    c ~ N(0, E12) (over records) and variance E - E12; b has mean 0 and variance g; by Stein's lemma
-    their covariance is sigma_eta^2 V.  E exp(Lambda) is then exactly 1.  g = sigma_eta^2 E J is the
-    mean Fisher information at location variance E/alpha and scale Sigma sigma_eta, which is what
-    the printed Eq. (64) averages.
-
-    The attacker knows both records, hence c, and sees r and b.  Over typical records (r, b) has
-    mean zero, and Lambda is a quadratic form in it.  So a record that was not trained on shows
-    N(0, I) in suitable coordinates (u, w), r = sqrt(E) u, and one that was trained on shows
+    Ours, not the paper's; docs/lasso.md derives it.  Adding a record (x', y') multiplies the
+    density of an estimate beta (`log_density`) by exp(Lambda), which for many coefficients is a quadratic
+    form in two normal numbers: the residual r = y' - x'beta and b = sum_i x'_i E[eta_i | beta].  A
+    record that was not trained on shows N(0, I) in suitable coordinates, one that was trained on
     N(0, P^-1) with
 
-        P = [[1 + 2 V + a^2, sqrt(a^2 - V^2)], [sqrt(a^2 - V^2), 1]],   a^2 = E g/sigma_eta^4,
+        P = [[1 + 2 V + a^2, sqrt(a^2 - V^2)], [sqrt(a^2 - V^2), 1]],   det P = (1 + V)^2,
 
-    whose determinant is (1 + V)^2.  E12 has dropped out.  Replacing a record is removing one and
-    adding one: member and nonmember are two independent such pairs of coordinates, the first
-    trained on and the second not, or the other way round.  Every measure of a typical pair is a
-    measure of these two normals of four dimensions, and their KL is
-
-        KL = V^2/(1 + V) + (a^2/2) (1 + 1/(1 + V)^2).
-
-    With Laplace noise, or any other with a density, b is the sum of x'_i times the score of eta_i
-    and g its mean square: nothing else changes, and a^2 = E E[J] 2/sigma_eta^2 (`noise_laws`).
-
-    Under output perturbation a pair's log ratio is N(K, 2 K) with K the mean KL times Exp(1), which
-    is the same law at V = 0 and a^2 the mean KL.
+    a^2 from `joint_parameters`.  Replacing a record is removing one and adding one: two independent
+    such pairs of coordinates, normals of four dimensions.  Under output perturbation a pair's log
+    ratio is N(K, 2 K) with K the mean KL times Exp(1), which is the same law at V = 0 and a^2 the
+    mean KL.
 
     Examples
     --------

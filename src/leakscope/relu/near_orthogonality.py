@@ -137,12 +137,6 @@ class NearOrthogonality:
         """The least tau of Assumption 4.1: max(n^2 inner_failure, n norm_failure)."""
         return max(self.n**2 * self.inner_failure, self.n * self.norm_failure)
 
-    @property
-    def whole_set(self) -> float:
-        """Lower bound (union) of the probability that a whole training set satisfies both."""
-        pairs = 0.5 * self.n * (self.n - 1)
-        return max(1.0 - pairs * self.inner_failure - self.n * self.norm_failure, 0.0)
-
 
 def near_orthogonality(
     population: Population, n: int, *, inner_share: float = 0.5, norm_share: float = 0.5

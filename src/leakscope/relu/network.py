@@ -71,18 +71,11 @@ class TwoLayerNetwork:
     def _require_squares(self) -> None:
         """Refuse weights whose squared norm, which every theorem here is about, overflows."""
         with np.errstate(over="ignore"):
-            squares = [float(np.sum(value * value)) for value in (self.w, self.b, self.v)]
-            finite = np.isfinite(sum(squares))
-        if not finite:
-            name, value = max(
-                (("w", self.w), ("b", self.b), ("v", self.v)),
-                key=lambda one: float(np.abs(one[1]).max()),
-            )
-            place = [int(i) for i in np.unravel_index(int(np.abs(value).argmax()), value.shape)]
+            size = sum(float(np.sum(value * value)) for value in (self.w, self.b, self.v))
+        if not np.isfinite(size):
             raise InputError(
-                f"The weights are too large for float64, which cannot hold the sum of their "
-                f"squares: {name}{place} is {value[tuple(place)]:g}; multiply all weights by one "
-                "small factor."
+                "The weights are too large for float64, which cannot hold the sum of their "
+                "squares; multiply all weights by one small factor."
             )
 
     def __repr__(self) -> str:
