@@ -36,10 +36,10 @@ def joint_law_pair(point: FixedPoint | Overlap) -> LawPair:
     threshold.
 
     Ours, not the paper's; docs/lasso.md derives it.  Adding a record (x', y') multiplies the
-    density of an estimate beta (`log_density`) by exp(Lambda), which for many coefficients is a quadratic
-    form in two normal numbers: the residual r = y' - x'beta and b = sum_i x'_i E[eta_i | beta].  A
-    record that was not trained on shows N(0, I) in suitable coordinates, one that was trained on
-    N(0, P^-1) with
+    density of an estimate beta (`log_density`) by exp(Lambda), which for many coefficients is a
+    quadratic form in two normal numbers: the residual r = y' - x'beta and
+    b = sum_i x'_i E[eta_i | beta].  A record that was not trained on shows N(0, I) in suitable
+    coordinates, one that was trained on N(0, P^-1) with
 
         P = [[1 + 2 V + a^2, sqrt(a^2 - V^2)], [sqrt(a^2 - V^2), 1]],   det P = (1 + V)^2,
 
