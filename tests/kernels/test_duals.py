@@ -7,14 +7,22 @@ import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
-from random_networks import FUNCTIONS
-from scipy.special import ndtr
+from scipy.special import erf, ndtr
 
 from leakscope._numerics.x64 import double_precision
 from leakscope.kernels import duals
 from leakscope.kernels.duals import arccos, arcsin
 from leakscope.kernels.layers import Activation
 
+FUNCTIONS = {
+    "identity": lambda x: x,
+    "relu": lambda x: np.maximum(x, 0.0),
+    "gelu": lambda x: x * ndtr(x),
+    "erf": erf,
+    "sin": np.sin,
+    "tanh": np.tanh,
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0.0))),
+}
 SLOPES = {
     "identity": np.ones_like,
     "relu": lambda x: (x > 0) * 1.0,
