@@ -19,8 +19,6 @@ def test_everything_read_off_one_factor(matrix):
     right = np.random.default_rng(0).normal(size=(len(matrix), 2))
     np.testing.assert_allclose(cholesky.solve(factor, right), inverse @ right, rtol=1e-7, atol=1e-9)
     assert cholesky.solve(factor, right[:, 0]).shape == (len(matrix),)
-    exact = np.linalg.cond(matrix, 1)
-    assert exact / 10 <= cholesky.condition_number(factor) <= exact * 1.01
     half = cholesky.inverse_factor(factor)
     np.testing.assert_allclose(half.inverse_diagonal(), np.diagonal(inverse), rtol=1e-8)
     np.testing.assert_array_equal(np.triu(half.packed, 1), np.triu(matrix, 1))
@@ -28,11 +26,6 @@ def test_everything_read_off_one_factor(matrix):
     np.testing.assert_allclose(whole, inverse, rtol=1e-7, atol=1e-9)
     packed = cholesky.inverse(factor)
     np.testing.assert_allclose(packed.diagonal(), np.diagonal(inverse), rtol=1e-8)
-    products = matrix * inverse
-    np.fill_diagonal(products, 0.0)
-    sums, magnitudes = packed.off_diagonal_products()
-    np.testing.assert_allclose(magnitudes, np.abs(products).sum(0), rtol=1e-7)
-    np.testing.assert_allclose(sums, products.sum(0), atol=1e-7 * (1 + magnitudes.max()))
 
 
 def test_the_callers_matrix_is_kept(matrix):
@@ -50,13 +43,6 @@ def test_overwriting_uses_no_second_array():
     factor = cholesky.factorise(matrix, overwrite=True)
     assert np.shares_memory(factor.packed, matrix)
     assert np.shares_memory(cholesky.inverse(factor, overwrite=True).packed, matrix)
-
-
-def test_the_matrix_comes_back_from_its_other_triangle(matrix):
-    factor = cholesky.factorise(matrix)
-    half = cholesky.inverse_factor(factor, overwrite=True)
-    again = cholesky.refill(half.packed, np.diagonal(matrix) + 1.0)
-    np.testing.assert_array_equal(again, matrix + np.eye(len(matrix)))
 
 
 def test_indefinite_is_refused():

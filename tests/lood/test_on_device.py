@@ -43,10 +43,8 @@ def test_norm_and_inverse_diagonal_against_numpy(monkeypatch: pytest.MonkeyPatch
         np.testing.assert_allclose(device_cholesky.one_norm(upper), np.linalg.norm(full, 1))
         factor = device_cholesky.factorise(upper, jnp.asarray(0.5))
         found = np.asarray(device_cholesky.inverse_diagonal(factor))
-        largest = device_cholesky.largest_of_inverse(factor)
     inverse = np.linalg.inv(full + 0.5 * np.eye(100))
     np.testing.assert_allclose(found, np.diagonal(inverse), rtol=1e-12)
-    assert 0.5 * np.linalg.norm(inverse, 2) < largest <= np.linalg.norm(inverse, 2) * (1 + 1e-12)
 
 
 def test_a_matrix_that_is_not_positive_definite_gets_a_sentence() -> None:

@@ -2,8 +2,7 @@
 
 LAPACK works on one triangle and leaves the other alone.  That is used here on purpose: while the
 lower triangle of the buffer turns from the matrix into its factor L, into L^{-1} and, where it is
-wanted, into the inverse, the strict upper triangle still holds the matrix.  Products of the two
-cost no extra memory, and ``refill`` brings the matrix back for another diagonal.
+wanted, into the inverse, the strict upper triangle still holds the matrix.
 
 The diagonal of the inverse needs L^{-1} only, one third of n^3 operations (as many as the
 factorisation) instead of the two thirds of the whole inverse.
@@ -119,14 +118,6 @@ def solve(factor: Factor, right_hand_side: FloatArray) -> FloatArray:
     return found.reshape(right_hand_side.shape)
 
 
-def condition_number(factor: Factor) -> float:
-    """Estimate of the 1-norm condition number of M (LAPACK's pocon, O(n^2))."""
-    reciprocal, info = _lapack.dpocon(factor.packed, factor.norm, uplo="L")
-    if info != 0 or reciprocal <= 0.0:
-        return float("inf")
-    return 1.0 / float(reciprocal)
-
-
 @dataclass(frozen=True)
 class InverseFactor:
     """``W = L^{-1}``, so that ``M^{-1} = W^T W``, with M beside it.
@@ -176,19 +167,6 @@ def inverse_factor(factor: Factor, *, overwrite: bool = False) -> InverseFactor:
     return InverseFactor(packed=packed)
 
 
-def refill(packed: FloatArray, diagonal: FloatArray) -> FloatArray:
-    """Bring back the symmetric matrix from the strict upper triangle, with this diagonal.
-
-    In place: what the lower triangle holds is lost.
-    """
-    for start, stop in spans(0, len(packed), BLOCK_COLUMNS):
-        packed[stop:, start:stop] = packed[start:stop, stop:].T
-        corner = np.triu(packed[start:stop, start:stop], 1)
-        packed[start:stop, start:stop] = corner + corner.T
-    np.fill_diagonal(packed, diagonal)
-    return packed
-
-
 @dataclass(frozen=True)
 class PackedInverse:
     """The inverse of a symmetric matrix and the matrix itself, in the two triangles of one array.
@@ -214,22 +192,6 @@ class PackedInverse:
             np.fill_diagonal(corner, self.packed[start:stop, start:stop].diagonal())
             self.packed[start:stop, start:stop] = corner
         return self.packed
-
-    def off_diagonal_products(self) -> tuple[FloatArray, FloatArray]:
-        """For each i, sum over j != i of M_ij [M^{-1}]_ij, and the same sum of absolute values."""
-        sums = np.zeros(len(self.packed))
-        magnitudes = np.zeros(len(self.packed))
-        for start, stop in spans(0, len(self.packed), BLOCK_COLUMNS):
-            square = self.packed[start:stop, start:stop]
-            corner = np.tril(square, -1) * np.triu(square, 1).T
-            below = self.packed[stop:, start:stop] * self.packed[start:stop, stop:].T
-            sums[start:stop] += corner.sum(axis=0) + corner.sum(axis=1) + below.sum(axis=0)
-            sums[stop:] += below.sum(axis=1)
-            np.abs(corner, out=corner)
-            np.abs(below, out=below)
-            magnitudes[start:stop] += corner.sum(axis=0) + corner.sum(axis=1) + below.sum(axis=0)
-            magnitudes[stop:] += below.sum(axis=1)
-        return sums, magnitudes
 
 
 def inverse(factor: Factor | InverseFactor, *, overwrite: bool = False) -> PackedInverse:

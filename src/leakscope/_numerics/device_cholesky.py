@@ -88,17 +88,6 @@ def solve(factor: jax.Array, right: jax.Array) -> jax.Array:
     return lax.linalg.triangular_solve(factor.T, half, left_side=True, lower=True, transpose_a=True)
 
 
-def largest_of_inverse(factor: jax.Array, steps: int = 8) -> float:
-    """The largest eigenvalue of M^{-1}, from below, by power iteration."""
-    n = factor.shape[0]
-    vector = jnp.cos(jnp.arange(n, dtype=factor.dtype))[:, None]
-    length = jnp.linalg.norm(vector)
-    for _ in range(steps):
-        vector = solve(factor, vector / length)
-        length = jnp.linalg.norm(vector)
-    return float(length)
-
-
 def inverse_diagonal(factor: jax.Array) -> jax.Array:
     """[M^{-1}]_ii, the sums of squares of the columns of the inverse of R^T."""
     n = factor.shape[0]

@@ -45,7 +45,6 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.kernels.formulas import RBF
 from leakscope.kernels.kernel import Kernel, checked_kernel
-from leakscope.laws.pair import Assumption
 from leakscope.lood.dense import factorise
 from leakscope.lood.inputs import checked_targets, real_numbers, require_positive
 
@@ -59,13 +58,10 @@ Regime = Literal["far", "close", "between"]
 FAR_ABOVE = 0.999
 CLOSE_BELOW = 0.05
 
-# The step of a central difference, in units of the point's own size; of a second one.
+# The step of a central difference, in units of the point's own size.
 STEP = 1e-5
-BEND_STEP = 2e-3
 
-# Second differences at two steps are one number where they agree to this share.
-SAME_BEND = 0.02
-MOST_FEATURES = 64
+# Beyond so many features a Hessian takes more memory than anybody looks at.
 MOST_ROWS = 2048
 
 
@@ -81,8 +77,7 @@ class SelfInfluence:
         (d,) of M(Q) at Q = S, Prop. 5.1.
     hessian, concave
         (d, d) of M(Q) at Q = S, and whether it is negative definite: then a stationary query
-        nearby is a maximum (Lemma F.4).  None where the kernel has a kink there, and beyond 2,048
-        features, or 64 for a kernel without a closed form.
+        nearby is a maximum (Lemma F.4).  For the RBF kernel of up to 2,048 features, else None.
     best_query, best_mean_distance
         The query found by climbing from S inside the box, and M there.
     at_edge
@@ -316,42 +311,14 @@ def kernel_hessian(
 ) -> FloatArray | None:
     """Second derivatives in the query of sum_i weights_i k(query, x_i): (d, d).
 
-    In closed form for the RBF kernel, by central differences for any other; None where those
-    change with the step, as at a kink, beyond `MOST_FEATURES`, and beyond `MOST_ROWS` for all.
+    In closed form for the RBF kernel; None for any other, and beyond `MOST_ROWS`.
     """
-    if len(query) > MOST_ROWS:
+    if len(query) > MOST_ROWS or not isinstance(kernel, RBF) or kernel.length_scale is None:
         return None
-    if isinstance(kernel, RBF) and kernel.length_scale is not None:
-        scale = kernel.length_scale**2
-        each = weights * kernel(query[None, :], rows)[0] / scale
-        apart = rows - query
-        return np.asarray((apart.T * each) @ apart / scale - each.sum() * np.eye(len(query)))
-    if len(query) > MOST_FEATURES:
-        return None
-    step = BEND_STEP * max(1.0, float(np.max(np.abs(query))))
-    coarse, fine = (_bend(kernel, query, rows, weights, size) for size in (step, step / 2.0))
-    size = max(float(np.abs(fine).max()), np.finfo(np.float64).tiny)
-    if float(np.abs(coarse - fine).max()) > SAME_BEND * size:
-        return None
-    # Richardson: the leading error of a central difference falls by four.
-    return (4.0 * fine - coarse) / 3.0
-
-
-def _bend(
-    kernel: Kernel, query: FloatArray, rows: FloatArray, weights: FloatArray, step: float
-) -> FloatArray:
-    features = len(query)
-    first, second = np.triu_indices(features)
-    axes = step * np.eye(features)
-    corners = [
-        (sign * other, query + sign * axes[first] + other * axes[second])
-        for sign in (1.0, -1.0)
-        for other in (1.0, -1.0)
-    ]
-    parts = sum(sign * (kernel(moved, rows) @ weights) for sign, moved in corners)
-    bend = np.zeros((features, features))
-    bend[first, second] = bend[second, first] = parts / (4.0 * step**2)
-    return bend
+    scale = kernel.length_scale**2
+    each = weights * kernel(query[None, :], rows)[0] / scale
+    apart = rows - query
+    return np.asarray((apart.T * each) @ apart / scale - each.sum() * np.eye(len(query)))
 
 
 def _box(trained: _Trained, bounds: list[tuple[float, float]]) -> FloatArray:
@@ -454,38 +421,6 @@ class StationarityConditions:
     power_on_sphere: float | None
     records: int
 
-    def assumptions(self) -> tuple[Assumption, ...]:
-        """The findings and their consequence, as they travel with a result."""
-        along = self.on_sphere is True and not self.stationary
-        if self.normalised and self.stationary:
-            consequence = "the record itself is a stationary query"
-        elif self.normalised and along:
-            consequence = (
-                "the record itself is a stationary query among those on the sphere of the records"
-            )
-        else:
-            consequence = (
-                "the theorem does not cover this kernel; the record itself is still the most "
-                "revealing query"
-            )
-        power = self.power_on_sphere if along else self.least_power
-        return (
-            Assumption(
-                statement="the kernel is normalised, k(x, x) the same for all records "
-                "(lood Thm 4.1 (i); not needed for these numbers)",
-                holds=self.normalised,
-                evidence=f"between {self.least:.6g} and {self.largest:.6g}; {consequence}",
-            ),
-            Assumption(
-                statement="the kernel's slope vanishes where its arguments coincide "
-                "(lood Thm 4.1 (ii); not needed for these numbers)",
-                holds=self.stationary or along,
-                evidence=f"it falls with the power {power:.2f} of the distance at least, over "
-                f"{self.records} records"
-                + (", along the sphere on which all lie (Prop. D.4)" if along else ""),
-            ),
-        )
-
 
 def stationarity_conditions(kernel: Kernel, X: ArrayLike) -> StationarityConditions:
     """Check Theorem 4.1's conditions numerically, for any kernel.
@@ -495,8 +430,9 @@ def stationarity_conditions(kernel: Kernel, X: ArrayLike) -> StationarityConditi
     >>> import numpy as np
     >>> from leakscope import kernels, lood
     >>> X = np.random.default_rng(0).normal(size=(20, 3))
-    >>> print(lood.stationarity_conditions(kernels.rbf(1.0), X).assumptions()[0].evidence)
-    between 1 and 1; the record itself is a stationary query
+    >>> found = lood.stationarity_conditions(kernels.rbf(1.0), X)
+    >>> found.normalised, found.stationary
+    (True, True)
     """
     rows = real_numbers(X, "X")
     prior = kernel.diagonal(rows)
