@@ -10,13 +10,14 @@ import importlib.util
 import sys
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from leakscope.cli.options import JsonPath
 from leakscope.cli.output import STDOUT, answer, emit_json, say, show, steps, table
 from leakscope.errors import InputError
+from leakscope.settings.setting import key_values
 
 if TYPE_CHECKING:
     from papers import Figure
@@ -97,21 +98,26 @@ def reproduce(
     knobs = _knobs(set_ or [])
     for figure in wanted:
         figure.turned(knobs)
-    _make_all(wanted, full, output, again, data, json_path, seed, knobs)
+    from leakscope.data.files import is_folder, require_usable_name
+    from leakscope.results.run_directory import default_run_directory
+
+    name = wanted[0].name if len(wanted) == 1 else "figures"
+    folder = output if output is not None else default_run_directory("reproduce", name)
+    require_usable_name(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; --output needs a folder.")
+    if data is not None and not is_folder(data):
+        raise InputError(f"there is no folder {data} with data.")
+    size: Literal["full", "quick"] = "full" if full else "quick"
+    _make_all(wanted, size, folder, again, data, json_path, seed, knobs)
 
 
 def _knobs(texts: list[str]) -> dict[str, float]:
     """``n=500`` and the like, by name."""
-    found: dict[str, float] = {}
-    for text in texts:
-        name, _, number = text.partition("=")
-        try:
-            found[name] = float(number)
-        except ValueError:
-            raise InputError(
-                f"--set needs a name and a number, such as n=500, but it is {text!r}."
-            ) from None
-    return found
+    try:
+        return {name: float(value) for name, value in key_values(texts, "--set").items()}
+    except (TypeError, ValueError):
+        raise InputError("--set needs a name and a number, such as n=500.") from None
 
 
 def _roots() -> tuple[Path, ...]:
@@ -149,83 +155,48 @@ def _load_papers() -> None:
 
 def _make_all(
     wanted: list[Figure],
-    full: bool,
-    output: Path | None,
+    size: Literal["full", "quick"],
+    folder: Path,
     again: bool,
     data: Path | None,
     json_path: str | None,
     seed: int,
     knobs: dict[str, float],
 ) -> None:
-    from leakscope.data.files import is_folder, require_usable_name
-    from leakscope.results.run_directory import default_run_directory
-    from papers import is_made, read_reproduction, write_reproduction
+    from papers import figures, is_made, read_reproduction, write_gallery, write_reproduction
     from papers import reproduce as make
 
-    size: Literal["full", "quick"] = "full" if full else "quick"
-    name = wanted[0].name if len(wanted) == 1 else "figures"
-    folder = output if output is not None else default_run_directory("reproduce", name)
-    require_usable_name(folder)
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; --output needs a folder.")
-    if data is not None and not is_folder(data):
-        raise InputError(f"there is no folder {data} with data.")
-
-    def made(number: int, figure: Figure) -> ReproductionDocument:
-        before = None if again else read_reproduction(figure.name, folder)
-        if before is not None and is_made(
-            before, size=size, random_state=seed, data=data, knobs=knobs
-        ):
-            say(f"{figure.name} is in {folder} already (--again makes it anew).")
-            return before
-        with steps(f"{figure.name} ({number} of {len(wanted)})") as progress:
-            document = make(
-                figure, size=size, random_state=seed, data=data, knobs=knobs, on_step=progress.stage
-            )
-        _make_folder(folder)
-        write_reproduction(document, folder)
-        return document
-
+    how: dict[str, Any] = {"size": size, "random_state": seed, "data": data, "knobs": knobs}
     failed: dict[str, Exception] = {}
-    try:
-        for number, figure in enumerate(wanted, start=1):
+    for number, figure in enumerate(wanted, start=1):
+        document = None if again else read_reproduction(figure.name, folder)
+        if document is not None and is_made(document, **how):
+            say(f"{figure.name} is in {folder} already (--again makes it anew).")
+        else:
             try:
-                document = made(number, figure)
+                with steps(f"{figure.name} ({number} of {len(wanted)})") as progress:
+                    document = make(figure, **how, on_step=progress.stage)
             except Exception as error:
                 # The others are made all the same; a figure asked for alone fails as it is.
-                if len(wanted) == 1:
+                if len(wanted) == 1 or not isinstance(error, InputError):
                     raise
                 failed[figure.name] = error
                 say(f"{figure.name} was not made: {error}")
                 continue
-            emit_json(document, json_path)
-            if json_path != STDOUT:
-                answer(page(document) + "\n")
-    finally:
-        if folder.is_dir():
-            _write_page(folder)
-    if json_path != STDOUT and folder.is_dir():
-        show(f"Pictures and numbers: {folder}\n")
-    _tell(failed, len(wanted))
-
-
-def _write_page(folder: Path) -> None:
-    """The page over every figure that the folder holds."""
-    from papers import figures, read_reproduction, write_gallery
-
-    there = [read_reproduction(figure.name, folder) for figure in figures()]
-    write_gallery([document for document in there if document is not None], folder)
-
-
-def _tell(failed: dict[str, Exception], count: int) -> None:
-    """End with what failed: a sentence, or the traceback of what nobody had foreseen."""
-    for error in failed.values():
-        if not isinstance(error, InputError):
-            raise error
+            _make_folder(folder)
+            write_reproduction(document, folder)
+        emit_json(document, json_path)
+        if json_path != STDOUT:
+            answer(page(document) + "\n")
+    if folder.is_dir():
+        there = [read_reproduction(figure.name, folder) for figure in figures()]
+        write_gallery([document for document in there if document is not None], folder)
+        if json_path != STDOUT:
+            show(f"Pictures and numbers: {folder}\n")
     if failed:
         raise InputError(
-            f"{len(failed)} of {count} figures were not made: {', '.join(failed)}; the reasons "
-            "stand above; the same command makes those that are missing."
+            f"{len(failed)} of {len(wanted)} figures were not made: {', '.join(failed)}; the "
+            "reasons stand above; the same command makes those that are missing."
         )
 
 

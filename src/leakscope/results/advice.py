@@ -147,30 +147,19 @@ class AdviceCheck(Entry):
     @property
     def sentence(self) -> str:
         """In words."""
-        shown = [
-            "infinite" if value is None else f"{value:.3g}"
+        observed, expected, stderr = (
+            digits(value, infinite=True, most=3)
             for value in (self.observed, self.expected, self.stderr)
-        ]
-        verdict = "agrees with" if self.agrees else "DIFFERS from"
-        words = f"Checked by {self.models} shadow models"
-        if self.agrees is None:
-            return (
-                f"{words}, which cannot tell: the worst record shows {shown[0]}, exact numbers "
-                f"would show {shown[1]} with so few models, and the standard error, {shown[2]}, is "
-                "too large for this target; take more models. Over all records the predicted "
-                f"shift is {_ratio(self.shift_ratio)} times the observed one and the sd "
-                f"{_ratio(self.sd_ratio)} times."
-            )
-        return (
-            f"{words}: the worst record shows {shown[0]}, which {verdict} the {shown[1]} that "
-            f"exact numbers would show with so few models (standard error {shown[2]}); over all "
-            f"records the predicted shift is {_ratio(self.shift_ratio)} times the observed one and "
-            f"the sd {_ratio(self.sd_ratio)} times."
         )
-
-
-def _ratio(value: float | None) -> str:
-    return "?" if value is None else f"{value:.2f}"
+        verdict = {True: "agrees with", False: "DIFFERS from", None: "cannot be told from"}
+        more = "; take more models" if self.agrees is None else ""
+        return (
+            f"Checked by {self.models} shadow models: the worst record shows {observed}, which "
+            f"{verdict[self.agrees]} the {expected} that exact numbers would show with so few "
+            f"models (standard error {stderr}){more}; over all records the predicted shift is "
+            f"{digits(self.shift_ratio, most=2)} times the observed one and the sd "
+            f"{digits(self.sd_ratio, most=2)} times."
+        )
 
 
 class AdviceOption(Entry):
@@ -178,53 +167,29 @@ class AdviceOption(Entry):
 
     Attributes
     ----------
-    name, setting
-        Which way, and its numbers by name.
-    meets
-        Whether the worst unit meets the target; False where its measure is not trusted.
-    trusted
-        Whether float64 resolves the laws of every unit there; of a fitted model, whether it is
-        known that the target is met, or that it is not.
-    worst, median
-        The target's measure of the worst and the median unit.
-    worst_low, worst_high
-        Where models of a training were trained for it, the ends of the worst unit's interval.
-    error, stderr
-        Cross-validated error of a released answer, squared or as ``Advice.loss`` says, and the
-        standard error over folds; None, as is the cost, of a kind of model that has no price.
-    cost, cost_stderr, split_stderr
-        The error minus that of the audit's own setting on the same folds; its standard error
-        over folds (other records) and over repetitions (another split); the last is ``None``
-        where there is one repetition.
+    name, setting, sentence, notes
+        Which way, its numbers by name, and what it is in words.
+    meets, trusted
+        Whether the worst unit meets the target, and whether that is known.
+    worst, median, worst_low, worst_high
+        The target's measure of the worst and the median unit, and the worst one's interval.
+    error, stderr, cost, cost_stderr, split_stderr
+        Cross-validated error of a released answer (``Advice.loss``), and what it is above that of
+        the audit's own setting on the same folds; standard errors over folds and over repetitions.
+        None where there is no price.
     r_squared, accuracy
-        One minus the error over the target's variance, ``None`` where the target does not vary;
-        the share of right classes, ``None`` for a quantity.
+        One minus the error over the target's variance; the share of right classes.
     questions
-        ``any``: the target is met wherever the model is asked, also at many points at once where
-        there is no output noise; ``own``: against one question at the record's own point.
-    sentence, notes
-        In words.
+        ``any``: the target is met wherever the model is asked; ``own``: against one question at the
+        record's own point.
     curve
         Leakage and error along the way.
-    dropped
-        The ids of the units to drop: they name records, and the file is as sensitive as the data.
-    features
-        The features that are kept, where fewer are.
+    dropped, features
+        The ids of the units to drop, which are as sensitive as the data; the features kept.
     check
         What shadow models showed, where they were asked for.
     worthless
         Whether the changed model predicts no better than the mean, or the commonest class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import leakscope
-    >>> from leakscope import kernels, lood
-    >>> X = np.linspace(0.0, 3.0, 40)[:, None]
-    >>> result = lood.ProcessOnRecords(X, np.sin(X[:, 0]), kernels.rbf(1.0), noise_variance=0.001)
-    >>> best = leakscope.advise(result, leakscope.AuditTarget("advantage", 0.1)).best
-    >>> best.meets, best.worst <= 0.1
-    (True, True)
     """
 
     name: str

@@ -468,22 +468,11 @@ _TRADE_OFF = ("sigma_eta", "generalization_error", "joint_onavg_kl")
 
 
 class PlannedNetwork(Entry):
-    """What one network would give away about the records.
+    """What one network would give away about the records, each at its own point.
 
-    Attributes
-    ----------
-    name, activation, depth, form
-        The network, in words and by its parts.
-    largest_advantage, median_advantage, largest_kl, median_kl
-        Over all records, each at its own point.
-    record_id
-        The most exposed one.
-    error
-        Of each label from the others, root mean square, as a share of the labels' own deviation.
-    prior_variance
-        The mean k(x, x) of the network before any scaling.
-    untrusted
-        How many records float64 does not resolve.
+    ``record_id`` is the most exposed one; ``error`` that of each label from the others, root mean
+    square, as a share of the labels' own deviation; ``prior_variance`` the mean k(x, x) before any
+    scaling; ``untrusted`` how many records float64 does not resolve.
     """
 
     name: str
