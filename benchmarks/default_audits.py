@@ -185,7 +185,7 @@ def audited(name: str, title: str, kept: Path) -> dict[str, np.ndarray]:
             place,
             how=f"{trained} {kind}" if trained else "one fit",
             seconds=seconds,
-            numbers=np.stack([found.advantage, *ends, found.trusted]),
+            numbers=np.stack([found.advantage, *ends, found.confirmed]),
         )
     with np.load(place) as held:
         return dict(held)

@@ -116,7 +116,7 @@ def of_training(name: str, estimator: Any, data: tuple[Any, Any, Any]) -> list[s
         truth = np.asarray(measures.advantage(measures_pair(mean_in, sd_in, mean_out, sd_out)))
         low, high = audit.table.of("advantage_low"), audit.table.of("advantage_high")
         inside = np.mean((low <= truth) & (truth <= high))
-        more = f"{100 * audit.trusted.mean():.0f}% | "
+        more = f"{100 * audit.confirmed.mean():.0f}% | "
         row = line(f"{name}, {models} models", audit.units, seconds, check, more)
         found.append(
             f"{row[:-1]}| {audit.advantage.mean():.3f} | {truth.mean():.3f} | {inside:.2f} |"

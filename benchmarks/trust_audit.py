@@ -564,7 +564,7 @@ def by_counting(setting: Setting, models: int | None, cache: Path) -> Found:
         "tpr_half": laws.measured(lambda pair: np.asarray(measures.tpr_at_fpr(pair, FPR / 2))),
         "tpr_twice": laws.measured(lambda pair: np.asarray(measures.tpr_at_fpr(pair, 2 * FPR))),
     }
-    trusted = audit.trusted[place]
+    trusted = audit.confirmed[place]
     count = case.shadows if models is None else min(models, case.shadows)
     scores, rows = cached_answers(setting, case, audit.observes, count, cache)
     seen, own, inside_of = seen_of(setting, case, audit, scores, rows)
@@ -757,7 +757,7 @@ def _process(case: Case) -> tuple[dict[str, FloatArray], NDArray[np.bool_], dict
         "advantage": audit.table.of("advantage")[place],
         "tpr": audit.table.of("tpr_at_fpr_0_01")[place],
     }
-    return told, audit.trusted[place], _described(audit, case)
+    return told, audit.confirmed[place], _described(audit, case)
 
 
 def _described(audit: Any, case: Case) -> dict[str, Any]:

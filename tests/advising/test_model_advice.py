@@ -186,23 +186,23 @@ def test_a_check_that_fails_says_so(ridge, monkeypatch):
 def test_untrusted_laws_are_not_called_met_and_go_first():
     dataset = data.read_example("wine")
     result = named(dataset, ModelSettings(model="logistic", C=1.0))
-    assert not result.trusted.all()
+    assert not result.confirmed.all()
     advice = leakscope.advise(result, advising.AuditTarget("advantage", 0.999), repeats=1)
     assert not advice.own.meets
-    assert not advice.own.trusted
+    assert not advice.own.confirmed
     assert advice.sentence.startswith("Cannot tell whether the model as it is meets")
     options = {option.name: option for option in advice.options}
     assert options["penalty (C)"].meets
     assert "output noise" not in options
-    doubtful = {result.record_ids[row] for row in np.flatnonzero(~result.trusted)}
+    doubtful = {result.record_ids[row] for row in np.flatnonzero(~result.confirmed)}
     dropped = options["dropping"].dropped
     assert set(dropped[: min(len(dropped), len(doubtful))]) <= doubtful
-    assert all(option.trusted for option in advice.options if option.meets)
-    # where a trusted record exceeds the target, it is known that the model does not meet it
+    assert all(option.confirmed for option in advice.options if option.meets)
+    # where a confirmed record exceeds the target, it is known that the model does not meet it
     surely = leakscope.advise(
         result, advising.AuditTarget("advantage", 0.3), repeats=1, most_dropped=0.02
     )
-    assert surely.own.trusted
+    assert surely.own.confirmed
     assert not surely.own.meets
     assert surely.sentence.startswith("Cheapest: ")
 

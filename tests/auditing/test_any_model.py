@@ -250,7 +250,7 @@ def test_decision_values_are_scores(model, classes):
 def test_labels_alone_are_examined_and_not_trusted():
     model = OutputCodeClassifier(LogisticRegression(), random_state=0)
     found = quietly(XW[:, :3], YW, model=model)
-    assert found.untrusted == found.units
+    assert found.unconfirmed == found.units
     assert found.details.labels
 
 

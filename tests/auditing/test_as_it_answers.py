@@ -254,7 +254,7 @@ RANDOM_STEP = FunctionTransformer(lambda X: X + 0.2 * np.random.default_rng().no
 def test_a_model_that_answers_otherwise_when_asked_again_is_not_trusted(how: Any, y: Any) -> None:
     audit = leakscope.audit(X, y, models=64, **how)
     assert audit.details.unsteady == 64
-    assert not audit.trusted.any()
+    assert not audit.confirmed.any()
     assert not audit.known.any()
     assert any("again" in text for text in audit.warnings)
     with pytest.raises(InputError, match="again"):
@@ -267,4 +267,4 @@ def test_a_model_that_repeats_its_answers_is_trusted_as_before() -> None:
 
     audit = leakscope.audit(X, SIGNAL, train=steady, task="regression", models=256)
     assert audit.details.unsteady is None
-    assert audit.trusted.any()
+    assert audit.confirmed.any()

@@ -132,7 +132,7 @@ def test_cannot_tell():
     y = np.random.default_rng(0).normal(size=40)
     with pytest.warns(UserWarning, match="different target"):
         result = leakscope.audit(X, y, kernel=kernels.rbf(3.0), noise_variance=1e-11)
-    assert not result.laws.trusted.all()
+    assert not result.laws.confirmed.all()
     assert "Cannot tell" in result.verdict
 
 
@@ -263,14 +263,14 @@ def test_options_belong_to_their_kernel():
 def test_ten_classes():
     result = process_audit(read_example("digits"), AuditSettings())
     assert result.dataset.outputs == 10
-    assert result.laws.trusted.all()
+    assert result.laws.confirmed.all()
 
 
 def test_a_very_large_noise_is_no_reason_to_doubt():
     """It said "cannot tell: raise it" of records that nobody can tell apart, at a noise of 1e10."""
     settings = AuditSettings(noise_variance=1e10, sensitivity=False)
     result = process_audit(read_example("diabetes"), settings)
-    assert result.laws.trusted.all()
+    assert result.laws.confirmed.all()
     assert result.advantage.max() < 1e-6
     assert "Cannot tell" not in result.verdict
     assert "raise it" not in result.verdict
@@ -311,5 +311,5 @@ def test_an_approximation_confirms_nobody(data):
     with pytest.warns(UserWarning, match="approximate"):
         result = leakscope.audit(*data, model=lood.Process(kernels.rbf(2.0), 0.1, "nystrom", 40))
     assert result.provenance["method"] == "approximate"
-    assert result.untrusted == 60
+    assert result.unconfirmed == 60
     assert "cannot tell" in result.verdict

@@ -175,7 +175,7 @@ def test_six_records_of_one_person_each(
         "a",
     ]
     assert main(line) == 0
-    assert "no group's numbers are trusted" in " ".join(capsys.readouterr().out.split())
+    assert "no group's numbers are confirmed" in " ".join(capsys.readouterr().out.split())
 
 
 def test_records_of_nobody_are_not_one_person() -> None:

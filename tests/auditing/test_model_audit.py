@@ -132,9 +132,9 @@ def test_lumpy_records_are_said_and_warned_of():
     X, y = load_breast_cancer(return_X_y=True)
     model = make_pipeline(StandardScaler(), LogisticRegression(C=1.0)).fit(X, y)
     result = leakscope.audit(X, y, model=model)
-    count = int((~result.trusted).sum())
+    count = int((~result.confirmed).sum())
     assert count > 0
-    assert f"{count} of all are not trusted" in result.answer()[2]
+    assert f"{count} of all are not confirmed" in result.answer()[2]
     assert str(count) in result.doubt
 
 
@@ -215,7 +215,7 @@ def test_named_models_of_a_quantity(name):
     chosen = "no penalty" if name == "linear" else "alpha by leave-one-out"
     assert result.model.origin == chosen
     assert 0.2 < result.advantage.max() < 0.95
-    assert result.trusted.mean() > 0.99
+    assert result.confirmed.mean() > 0.99
     assert {entry.count for entry in result.subgroups} == {207, 235}
 
 

@@ -80,7 +80,7 @@ def test_every_penalty_is_the_audit_with_that_penalty():
 def test_a_penalty_without_an_optimum_is_left_out():
     Z = np.linspace(-1.0, 1.0, 40)[:, None]
     y = (Z[:, 0] > 0.0).astype(int)
-    with pytest.warns(UserWarning, match="separable|not trusted"):
+    with pytest.warns(UserWarning, match="separable|not confirmed"):
         result = leakscope.audit(Z, y)
     assert all(entry.largest_advantage is not None for entry in result.details.penalties)
 

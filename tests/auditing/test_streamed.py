@@ -67,7 +67,7 @@ def same(answers, known) -> None:
     assert answers["record_id"].tolist() == list(known.record_ids)
     for name in ("kl", "advantage", "auc"):
         np.testing.assert_allclose(answers[name], getattr(known, name), rtol=1e-7, atol=1e-9)
-    np.testing.assert_array_equal(answers["trusted"], known.trusted)
+    np.testing.assert_array_equal(answers["confirmed"], known.confirmed)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -385,7 +385,7 @@ class TestBrokenGround:
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_tiny_column_is_standardised_while_streaming_too(tmp_path):
-    """Squares of 1e-200 are zero: the column counted as constant, and every record was trusted."""
+    """Squares of 1e-200 are zero: the column counted as constant, all records confirmed."""
     frame = table(200)[["a", "b", "cost"]]
     found = []
     for name, power in (("usual", 0), ("tiny", -700)):

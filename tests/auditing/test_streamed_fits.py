@@ -81,11 +81,11 @@ def test_ridge_by_passes_is_ridge_in_memory(tmp_path: Path, chosen: ModelSetting
     table = held.to_frame().sort_values("record_id")
     for name in COLUMNS:
         np.testing.assert_allclose(answers[name], table[name], rtol=1e-7, atol=1e-9, err_msg=name)
-    np.testing.assert_array_equal(answers["trusted"], table["trusted"])
+    np.testing.assert_array_equal(answers["confirmed"], table["confirmed"])
     assert streamed.model.name == held.model.name
     assert streamed.record_ids[0] == held.ranking()[0]
     assert streamed.exposed == held.totals.exposed
-    assert streamed.totals.untrusted == held.untrusted
+    assert streamed.totals.unconfirmed == held.unconfirmed
     again = Audit.open(tmp_path / "run")
     assert again == streamed
 
@@ -98,7 +98,7 @@ def test_logistic_by_passes_is_logistic_in_memory(tmp_path: Path, C: float | Non
     assert streamed.model.name == held.model.name
     for name in COLUMNS:
         np.testing.assert_allclose(answers[name], table[name], rtol=2e-6, atol=1e-8, err_msg=name)
-    np.testing.assert_array_equal(answers["trusted"], table["trusted"])
+    np.testing.assert_array_equal(answers["confirmed"], table["confirmed"])
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -1,4 +1,4 @@
-"""Which numbers of a training are trusted, and what is said of the others."""
+"""Which numbers of a training are confirmed, and what is said of the others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def hard(features: np.ndarray, targets: np.ndarray, seed: int) -> Any:
 @pytest.mark.parametrize("models", [4, 16])
 def test_answers_of_few_values_are_counted(training: Any, target: Any, models: int) -> None:
     found = trained_audit(X, target, training, models=models)
-    assert not found.trusted.all()
+    assert not found.confirmed.all()
     assert found.known.all()
     assert found.details.repeating == len(X)
     assert found.doubt in " ".join(found.answer())
@@ -50,11 +50,11 @@ def test_answers_of_few_values_are_counted(training: Any, target: Any, models: i
 
 def test_a_smooth_training_is_trusted_where_its_interval_is_narrow() -> None:
     found = trained_audit(X, Y, train, models=24)
-    assert 0.2 < found.trusted.mean() < 1.0
+    assert 0.2 < found.confirmed.mean() < 1.0
     assert found.known.all()
     low, value, high = (found.table.of(f"advantage{end}") for end in ("_low", "", "_high"))
-    assert np.maximum(high - value, value - low)[found.trusted].max() <= 0.1
-    yes, no = int(np.argmax(found.trusted)), int(np.argmin(found.trusted))
+    assert np.maximum(high - value, value - low)[found.confirmed].max() <= 0.1
+    yes, no = int(np.argmax(found.confirmed)), int(np.argmin(found.confirmed))
     assert "within 0.1" in found.trust.why(yes)
     assert found.trust.why(no).startswith("its interval holds; failed: ")
 
@@ -65,13 +65,13 @@ def test_three_neighbours_of_a_quantity_tell_by_their_values() -> None:
     An attacker who has seen the values reads who was trained on; a normal law says little.
     """
     found = trained_audit(X, Q + np.arange(len(Q)) * 1e-6, KNeighborsRegressor(3), models=8)
-    assert not found.trusted.any()
+    assert not found.confirmed.any()
     assert (found.table.of("advantage_high") == 1.0).all()
 
 
 def test_two_models_are_not_trusted_for_their_own_reason() -> None:
     found = trained_audit(X, Y, train, models=2)
-    assert not found.trusted.any()
+    assert not found.confirmed.any()
     assert not found.known.any()
     assert gate_failures(found, {"advantage": 0.999})
     assert "one model on each side" in found.doubt
@@ -208,7 +208,7 @@ def test_what_is_counted_in_place_of_a_law_is_the_same_when_the_run_is_opened_ag
         warnings.simplefilter("ignore")
         audit = leakscope.audit(X, y, train=train, models=136)
     again = read_run(audit.write(tmp_path / "run")).document
-    assert 0 < again.untrusted < size
+    assert 0 < again.unconfirmed < size
     laws = again.about.stored_laws(again).measures()
     for name in ("kl", "auc"):
         np.testing.assert_allclose(again.table.of(name), laws[name], rtol=1e-6, atol=1e-9)

@@ -24,7 +24,7 @@ def steps() -> list[str]:
 
 @pytest.mark.parametrize(("records", "status"), [(400, 0), (12, 4)])
 def test_the_gate_passes_and_fails(tmp_path, monkeypatch, records, status):
-    """Of twelve records none is trusted: whether they are below the limit cannot be told."""
+    """Of twelve records none is confirmed: whether they are below the limit cannot be told."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(records, 2))
     y = (X[:, 0] + 2.0 * rng.normal(size=records) > 0).astype(int)

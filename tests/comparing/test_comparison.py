@@ -181,7 +181,7 @@ def test_aggregates_only(two):
 def test_what_is_not_resolved_is_worse(two):
     first, _ = two
     rows = first.table.rows()
-    rows[0] |= {"trusted": False, "check": -1}
+    rows[0] |= {"confirmed": False, "check": -1}
     doubted = first.model_copy(update={"table": Table.of_rows(rows)})
     found = compare(first, doubted)
     assert found.worse == ["float64 does not resolve 1 records (0 in the first run)"]

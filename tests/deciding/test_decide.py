@@ -276,9 +276,9 @@ def untrusted_audit() -> Audit:
     X = rng.normal(size=(50, 3))
     y = (X[:, 0] + rng.normal(size=50) > 0).astype(int)
     found = leakscope.audit(X, y, model=LogisticRegression(C=0.1).fit(X, y))
-    trusted, check = found.trusted.copy(), found.table.columns["check"].copy()
-    trusted[found.order[:3]], check[found.order[:3]] = False, None
-    table = Table({**found.table.columns, "trusted": trusted, "check": check}, found.order)
+    confirmed, check = found.confirmed.copy(), found.table.columns["check"].copy()
+    confirmed[found.order[:3]], check[found.order[:3]] = False, None
+    table = Table({**found.table.columns, "confirmed": confirmed, "check": check}, found.order)
     return found.model_copy(update={"table": table})
 
 
@@ -287,7 +287,7 @@ def test_untrusted_numbers_are_said_first_and_cannot_be_approved() -> None:
     audit = untrusted_audit()
     record = leakscope.decide(audit, threshold_advantage=0.99)
     assert not record.may_be_approved
-    assert "3 of 50 records are not trusted" in record.obstacles[0]
+    assert "3 of 50 records are not confirmed" in record.obstacles[0]
     page = decision_html(record)
     first_page = page.split('<section id="first-page">')[1].split("Thresholds</h2>")[0]
     assert "This cannot be approved on these numbers" in first_page
@@ -355,12 +355,12 @@ def test_an_audit_of_a_sample_is_of_another_model(place: Path) -> None:
 def test_shadow_models_that_agree_bear_untrusted_records_out() -> None:
     document = untrusted_audit()
     verification = leakscope.verify(document, models=400)
-    doubted = {record.record_id for record in document.records if not record.trusted}
+    doubted = {record.record_id for record in document.records if not record.confirmed}
     left = doubted - set(verification.borne_out)
     assert set(verification.borne_out) <= doubted
     assert len(left) < 3
     record = leakscope.decide(document, verification, threshold_advantage=0.99)
-    assert sum("not trusted" in sentence for sentence in record.obstacles) == bool(left)
+    assert sum("not confirmed" in sentence for sentence in record.obstacles) == bool(left)
 
 
 def test_json_to_stdout_holds_nothing_else(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

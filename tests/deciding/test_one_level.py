@@ -79,7 +79,7 @@ def test_every_face_shows_the_audits_level_and_trust(
 
     def same(shown: dict[str, Any], digits: float = 0.0) -> None:
         expected = table[str(shown["record_id"])]
-        assert str(bool(int(shown["trusted"]))) == expected["trusted"]
+        assert str(bool(int(shown["confirmed"]))) == expected["confirmed"]
         for name in (f"{one}{end}" for one in NUMBERS for end in ("", "_low", "_high")):
             if name in shown:
                 text = expected.get(name) or "nan"
@@ -95,7 +95,9 @@ def test_every_face_shows_the_audits_level_and_trust(
             assert not record.may_be_approved
             continue
         with (folder / "above.csv").open() as stream:
-            above = [{**row, "trusted": row["trusted"] == "True"} for row in csv.DictReader(stream)]
+            above = [
+                {**row, "confirmed": row["confirmed"] == "True"} for row in csv.DictReader(stream)
+            ]
         stored = json.loads((folder / "decision.json").read_text())
         assert {row["record_id"] for row in above} == set(table)
         assert len(stored["above"]) == len(table)
@@ -109,7 +111,7 @@ def test_every_face_shows_the_audits_level_and_trust(
                 text_with_ends(COLUMNS[name], record_row).replace(">", "&gt;") for name in NUMBERS
             ]
             pattern = ".*".join(map(re.escape, [f'"id">{row["record_id"]}<', *cells]))
-            assert re.search(f"{pattern}.*<td>{'yes' if record_row['trusted'] else 'NO'}<", page)
+            assert re.search(f"{pattern}.*<td>{'yes' if record_row['confirmed'] else 'NO'}<", page)
     page = leakscope.report(run, tmp_path / "page.html").read_text()
     held = json.loads(re.search(r'id="report-data">(.*?)</script', page, re.DOTALL)[1])["records"]
     for place, name in enumerate(held["id"]):
@@ -121,7 +123,7 @@ def test_what_the_audit_does_not_know_may_be_approved_where_verify_agrees() -> N
     audit, count = fit()
     assert not audit.known.all()
     options: dict[str, Any] = {"threshold_advantage": 0.9999, "decision": "approved"}
-    with pytest.raises(InputError, match="not trusted"):
+    with pytest.raises(InputError, match="not confirmed"):
         leakscope.decide(audit, **options)
     verification = leakscope.verify(audit, **count)
     assert not verification.contradicts

@@ -60,7 +60,7 @@ def test_scorers_find_the_model_in_pipelines_and_searches() -> None:
 def test_what_cannot_be_told_is_nan_and_never_within_a_limit() -> None:
     X, y = diabetes()
     model = AuditedRegressor().fit(X, y)
-    model.trusted_ = np.zeros(len(X), dtype=bool)
+    model.confirmed_ = np.zeros(len(X), dtype=bool)
     assert np.isnan(leakage_scorer()(model))
     results = {"mean_test_score": [0.9, 0.5], "split0_test_leakage": [np.nan, -0.1]}
     assert best_within(0.3)(results) == 1

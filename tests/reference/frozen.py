@@ -117,7 +117,7 @@ def pair_of(audit: leakscope.Audit) -> laws.LawPair:
 
 def confirmed(audit: leakscope.Audit) -> Array:
     """For which units the audit stands behind its numbers, in the order of the data."""
-    return np.asarray(audit.trusted)
+    return np.asarray(audit.confirmed)
 
 
 def streamed_numbers(frame: pd.DataFrame, model: str, **parameters: float) -> Arrays:
@@ -138,7 +138,7 @@ def streamed_numbers(frame: pd.DataFrame, model: str, **parameters: float) -> Ar
     table = pd.concat(parts).sort_values("record_id")
     names = ("advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001")
     found = {name: table[name].to_numpy() for name in names}
-    return {**found, "confirmed": table["trusted"].to_numpy()}
+    return {**found, "confirmed": table["confirmed"].to_numpy()}
 
 
 def few_models(log_odds: Array, trained_on: Array) -> Any:

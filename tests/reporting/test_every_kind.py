@@ -102,7 +102,7 @@ def test_answer_table_and_the_check_of_each_record(runs: dict[str, Run], kind: s
             assert audit.checks[int(told) - 1] == why
         else:
             assert why.startswith("its interval holds" if told == "interval only" else told)
-        assert records["trusted"][place] == told.isdigit()
+        assert records["confirmed"][place] == told.isdigit()
     counted = dict(re.findall(r"<tr><td>([^<]*)</td><td>[^<]*</td><td class=\"n\">(\d+)", page))
     for told in set(records["check"]):
         assert int(counted[told]) == records["check"].count(told)
@@ -146,7 +146,7 @@ def test_the_glossary_has_the_words_that_the_page_uses(runs: dict[str, Run]) -> 
         kind: set(re.findall(r"<dt>([^<]*)</dt><dd>[A-Z]", report_html(run)))
         for kind, run in runs.items()
     }
-    assert all({"advantage", "trusted", "law"} <= found for found in words.values())
+    assert all({"advantage", "confirmed", "law"} <= found for found in words.values())
     assert {kind for kind, found in words.items() if "KL" not in found} == {"training"}
     assert "shift" in words["fit"]
     assert "kernel" not in words["fit"]

@@ -47,7 +47,7 @@ def test_the_notebook_and_the_report_have_the_same(forest):
         "advantage",
         "TPR at 1%",
         "TPR at 0.1%",
-        "trusted",
+        "confirmed",
     )
     first = forest.records[0]
     wanted = ends_text(first.tpr_at_fpr_0_001_low, first.tpr_at_fpr_0_001_high)

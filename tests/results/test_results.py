@@ -52,7 +52,7 @@ def audit_document(numbers=(0.5,) * 8, record_id=0, means=(0.1, 0.2)):
                     "sd_without": variance,
                     "mean_with": means[1],
                     "sd_with": variance,
-                    "trusted": True,
+                    "confirmed": True,
                     "check": 0,
                 }
             ]
@@ -160,8 +160,8 @@ def with_record(**fields):
         (with_record(rank_low=10**400), "rank_low: record 1"),
         (with_record(check=10**30), "check: record 1"),
         (with_record(check=None), "record 1"),
-        (with_record(trusted=False), "record 1"),
-        (with_record(trusted=None), "trusted: record 1"),
+        (with_record(confirmed=False), "record 1"),
+        (with_record(confirmed=None), "confirmed: record 1"),
     ],
     ids=lambda value: value[:12] if value.startswith("{") else None,  # the whole has a time in it
 )

@@ -82,7 +82,7 @@ def test_python_takes_it_through_every_verb(
     X, y = records
     audit = leakscope.audit(X, y, model=KNeighborsClassifier(5).fit(X, y))
     assert audit.subject == "knn"
-    assert audit.trusted.all()
+    assert audit.confirmed.all()
     assert "without an approximation" in audit.trust.why(0)
     run = audit.write(tmp_path / "run")
     again = leakscope.Audit.open(run)

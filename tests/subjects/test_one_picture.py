@@ -110,11 +110,11 @@ class TestTrustIsEarned:
             Trust((), np.zeros(3, dtype=int))
         with pytest.raises(ValueError, match="must say what"):
             Trust.checked(" ", np.ones(3, dtype=bool))
-        assert not Trust.nobody(3).trusted.any()
+        assert not Trust.nobody(3).confirmed.any()
 
     def test_what_nobody_looked_at_is_not_trusted(self) -> None:
         found = Trust.checked("seen", np.ones(3, bool), looked=np.array([True, False, True]))
-        assert found.trusted.tolist() == [True, False, True]
+        assert found.confirmed.tolist() == [True, False, True]
         assert found.passed[1] == UNCHECKED
         assert found.why(1) == "not checked"
 
@@ -126,14 +126,14 @@ class TestTrustIsEarned:
         content = json.loads(path.read_text())
         content["records"][0]["check"] = None
         path.write_text(json.dumps(content))
-        with pytest.raises(leakscope.InputError, match="name a check if and only if it is trusted"):
+        with pytest.raises(leakscope.InputError, match="name a check"):
             Audit.open(path)
-        content["records"][0]["trusted"] = False
+        content["records"][0]["confirmed"] = False
         path.write_text(json.dumps(content))
         again = Audit.open(path)
-        assert not again.trusted[0]
-        assert again.trusted[1]
-        content["records"][0] |= {"trusted": True, "check": 7}
+        assert not again.confirmed[0]
+        assert again.confirmed[1]
+        content["records"][0] |= {"confirmed": True, "check": 7}
         path.write_text(json.dumps(content))
         with pytest.raises(leakscope.InputError, match="not named"):
             Audit.open(path)
@@ -142,4 +142,4 @@ class TestTrustIsEarned:
     def test_every_kind_names_its_checks(self, found: dict[str, Audit], name: str) -> None:
         audit = found[name]
         assert audit.checks
-        assert all(audit.trust.why(row) in audit.checks for row in np.flatnonzero(audit.trusted))
+        assert all(audit.trust.why(row) in audit.checks for row in np.flatnonzero(audit.confirmed))

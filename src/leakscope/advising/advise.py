@@ -56,11 +56,11 @@ PRIVACY_OF_CHOOSING = (
 )
 SOME_UNTRUSTED = (
     "Noise on the answers of the present model was not tried: the numbers of some {unit}s are not "
-    "trusted, and noise does not change that. Dropping removes such {unit}s first."
+    "confirmed, and noise does not change that. Dropping removes such {unit}s first."
 )
 NONE_TRUSTED = (
-    "Neither noise on the answers nor dropping was tried: no {unit}'s numbers are trusted, so they "
-    "cannot guide a choice."
+    "Neither noise on the answers nor dropping was tried: no {unit}'s numbers are confirmed, so "
+    "they cannot guide a choice."
 )
 
 
@@ -166,7 +166,7 @@ def advise(
         on_stage("audit")
     advising = Advising(subject.for_advice(wanted), wanted)
     own = advising.option("as audited", advising.own, "Change nothing", [advising.own])
-    doubt = None if own.trusted else advising.subject.cannot_tell(advising.laws, target)
+    doubt = None if own.confirmed else advising.subject.cannot_tell(advising.laws, target)
     options = _options(advising, own, on_stage)
     terms, split = advising.terms, advising.folds
     return Advice(

@@ -74,7 +74,7 @@ def drop_exposed(
     """
 
     def measured(found: UnitLaws) -> FloatArray:
-        # A unit whose law is not trusted is not known to meet any target: it goes first.
+        # A unit whose law is not confirmed is not known to meet any target: it goes first.
         return np.where(found.known, found.highest(measure_of(target)), np.inf)
 
     before = measured(laws)

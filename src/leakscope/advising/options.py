@@ -288,7 +288,7 @@ class Advising:
         if meets:
             result = f"{words}: the worst {unit} then has {target.label} {shown}"
         elif not seen.known:
-            result = f"Not known to meet {target.words}: {terms.untrusted.format(unit=unit)}"
+            result = f"Not known to meet {target.words}: {terms.unconfirmed.format(unit=unit)}"
         else:
             result = (
                 f"{unmet} {target.words}: the best setting tried leaves the worst {unit} at {shown}"
@@ -310,7 +310,7 @@ class Advising:
             name=name,
             setting=dict(found.setting),
             meets=meets,
-            trusted=seen.known,
+            confirmed=seen.known,
             worst=seen.worst,
             median=seen.median,
             worst_low=seen.low,

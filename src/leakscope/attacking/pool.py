@@ -68,8 +68,8 @@ def attack_model(
         called = int(np.count_nonzero(scores > threshold))
         tpr = promised.tpr_at_fpr[fpr]
         tests.append(MembershipTest(fpr=fpr, threshold=threshold, tpr=tpr, called=called))
-    trusted = audit.trusted[place]
-    doubt = int(np.count_nonzero(~trusted))
+    confirmed = audit.confirmed[place]
+    doubt = int(np.count_nonzero(~confirmed))
     found = [
         f"{test.called} at {test.fpr:.1%} FPR (of nonmembers alone {test.fpr * len(scores):.2g} "
         f"would be; {test.tpr or 0.0:.2%} of members are found)"
@@ -82,7 +82,7 @@ def attack_model(
         provenance=audit.provenance,
         assumptions=audit.assumptions,
         timing={"attack": time.perf_counter() - begin},
-        warnings=[f"the laws of {doubt} of {len(scores)} queries are not trusted."]
+        warnings=[f"the laws of {doubt} of {len(scores)} queries are not confirmed."]
         if doubt
         else [],
         model=audit.model.model_copy(update=origin),
@@ -96,7 +96,7 @@ def attack_model(
         answers=answers.tolist(),
         scores=scores.tolist(),
         posteriors=special.expit(scores + special.logit(settings.prior)).tolist(),
-        trusted=trusted.tolist(),
+        confirmed=confirmed.tolist(),
         auc=promised.auc,
         tests=tests,
         verdict=f"Called members, of {len(scores)} queries: {', and '.join(found)}. The laws "

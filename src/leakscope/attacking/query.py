@@ -135,7 +135,7 @@ class _Laws(NamedTuple):
 
     pair: LawPair
     kl: float
-    trusted: bool
+    confirmed: bool
 
 
 def _laws(
@@ -199,7 +199,7 @@ def _result(
             f"float64 does not resolve the numbers {where} at noise_variance "
             f"{settings['noise_variance']:g}, so do not use them; raise it."
             for where, laws in zip(("at the query", "at the record itself"), pairs, strict=True)
-            if not laws.trusted
+            if not laws.confirmed
         ],
         dataset=DatasetEntry.of(dataset),
         kernel=kernel,

@@ -121,7 +121,7 @@ def judged(audit: Audit, above: Mapping[str, float]) -> tuple[list[str], list[st
                     f"{which.size} of {audit.units} {audit.unit}s {are(which.size)} {where}, "
                     f"{words} {limit:g}: {_named(audit, which)}."
                 )
-    dark = int(np.count_nonzero(~known)) if audit.complete else audit.untrusted
+    dark = int(np.count_nonzero(~known)) if audit.complete else audit.unconfirmed
     if above and dark:
         why, remedy = audit.about.doubt(audit)
         unknown.append(

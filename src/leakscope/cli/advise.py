@@ -135,8 +135,8 @@ def _page(found: Advice) -> str:
 
     own, unit, epsilon = found.own, found.unit, found.target.measure == "epsilon"
     whose = "" if found.model is None else f", {found.model.name}"
-    levels = "the numbers of some are not trusted."
-    if own.trusted:
+    levels = "the numbers of some are not confirmed."
+    if own.confirmed:
         levels = f"the worst has {measured(own.worst)}, the median {measured(own.median)}."
     heading = (
         f"{found.dataset.name}{whose}: no {unit} may have {found.target_label} above "

@@ -123,12 +123,12 @@ def _pooled_page(document: ModelMembershipAttack) -> str:
             f"{document.scores[i]:+.3f}",
             certain(document.posteriors[i]),
             *("yes" if (document.scores[i] or 0.0) > limit else "no" for limit in limits),
-            "yes" if document.trusted[i] else "NO",
+            "yes" if document.confirmed[i] else "NO",
         ]
         for i in _order(document.scores)
     ]
     called = [f"member at {test.fpr:.1%}" for test in document.tests]
-    headings = ["record_id", "answer", "score", "posterior", *called, "trusted"]
+    headings = ["record_id", "answer", "score", "posterior", *called, "confirmed"]
     told = (
         "Score: the log likelihood ratio, member over nonmember; posterior: from a prior of "
         f"{document.prior:g}. A member scores above "

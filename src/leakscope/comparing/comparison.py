@@ -301,7 +301,7 @@ def _entries(sides: tuple[Side, Side]) -> tuple[list[SideEntry], tuple[FloatArra
                 exposed=audit.totals.exposed or 0,
                 largest_kl=float(np.max(audit.kl)),
                 median_kl=float(np.median(audit.kl)),
-                untrusted=len(unsettled(audit, [side.verification])),
+                unconfirmed=len(unsettled(audit, [side.verification])),
                 advantage_counts=np.histogram(audit.advantage, bins=edges[0])[0].tolist(),
                 log10_kl_counts=np.histogram(level, bins=edges[1])[0].tolist(),
             )
@@ -386,7 +386,7 @@ def _worse(sides: tuple[Side, Side], tolerance: float) -> tuple[list[str], list[
             worse.append(sentence)
     left = [len(unsettled(side.audit, [side.verification])) for side in sides]
     if left[1] > left[0]:
-        sentence = audits[1].about.not_trusted.format(f"{left[1]} {unit}s")
+        sentence = audits[1].about.not_confirmed.format(f"{left[1]} {unit}s")
         (unsure if "advantage_low" in audits[1].table else worse).append(
             f"{sentence} ({left[0]} in the first run)"
         )

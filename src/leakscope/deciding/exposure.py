@@ -56,7 +56,7 @@ class Exposure:
     values: dict[str, FloatArray]
     low: dict[str, FloatArray]
     high: dict[str, FloatArray]
-    trusted: NDArray[np.bool_]
+    confirmed: NDArray[np.bool_]
     has_intervals: bool
     unknown: int
     contradicted: bool
@@ -95,7 +95,7 @@ def exposure_of(evidence: Evidence) -> Exposure | None:
         values=values,
         low=ends("low"),
         high=ends("high"),
-        trusted=audit.trusted[order],
+        confirmed=audit.confirmed[order],
         has_intervals="advantage_low" in table,
         unknown=len(unsettled(audit, verifications)),
         contradicted=any(found.contradicts for found in verifications),
@@ -160,7 +160,7 @@ def _entries(
                 **numbers,
                 ppv=ppv,
                 lift=lift,
-                trusted=bool(found.trusted[row]),
+                confirmed=bool(found.confirmed[row]),
             )
         )
     return entries
@@ -190,7 +190,7 @@ def against_entries(
         own = (row.question, row.fraction) == (audit.question, audit.fraction)
         if own:
             within = held
-        elif found.contradicted or (within and row.untrusted):
+        elif found.contradicted or (within and row.unconfirmed):
             within = None
         who = ATTACKERS[row.attacker][2] if row.attacker in ATTACKERS else "as asked"
         entries.append(AttackerEntry(**row.model_dump(), who=who, judged=own, within=within))

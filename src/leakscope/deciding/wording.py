@@ -75,7 +75,7 @@ def obstacles_of(evidence: Evidence, found: Exposure | None, settings: DecideSet
         tried = [v.settings.get("models", 0) for _, v in evidence.all_of(Verification)]
         more = f"{max(tried)} refits did not confirm them, and more" if tried else "200 refits"
         sentences.append(
-            f"the numbers of {found.unknown} of {audit.units} {audit.unit}s are not trusted; "
+            f"the numbers of {found.unknown} of {audit.units} {audit.unit}s are not confirmed; "
             f"{more} may tell ({command})."
         )
     return sentences

@@ -45,7 +45,7 @@ class Audited(BaseEstimator):  # type: ignore[misc]
 
     def _audit(self, asked: Asked) -> None:
         self.result_ = examined(asked, explain=0)
-        self.leakage_, self.trusted_ = self.result_.advantage, self.result_.trusted
+        self.leakage_, self.confirmed_ = self.result_.advantage, self.result_.confirmed
         self.kl_, self.auc_ = self.result_.kl, self.result_.auc
         self.tpr_at_fpr_ = dict(self.result_.tpr_at_fpr)
         self.record_ids_, self.ranking_ = self.result_.record_ids, self.result_.ranking()
@@ -79,9 +79,9 @@ class AuditedEstimator(MetaEstimatorMixin, Audited):  # type: ignore[misc]
     ----------
     estimator_
         The fitted copy.
-    leakage_, kl_, auc_, trusted_
+    leakage_, kl_, auc_, confirmed_
         (n,) the advantage of the best test against each record, KL(without || with), the AUC, and
-        whether the record's laws are trusted, in the order of X.
+        whether the record's laws are confirmed, in the order of X.
     tpr_at_fpr_
         True-positive rates by false-positive rate, 0.01 and 0.001, each (n,).
     record_ids_, ranking_

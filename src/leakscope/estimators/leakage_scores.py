@@ -23,7 +23,7 @@ def leakage_scorer(
 ) -> Callable[..., float]:
     """A scorer for ``scoring=``: minus the leakage of the fitted model.
 
-    It is NaN where a number of a record is not trusted, and then never within a limit.
+    It is NaN where a number of a record is not confirmed, and then never within a limit.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def _minus_leakage(
 ) -> float:
     model = _audited(estimator)
     values = np.asarray(getattr(model, attribute), dtype=np.float64)
-    if not np.all(model.trusted_):
+    if not np.all(model.confirmed_):
         return float("nan")
     return -float(np.mean(values) if isinstance(level, str) else np.quantile(values, level))
 

@@ -149,7 +149,7 @@ def plan_network(
                 record_id=dataset.record_ids[most],
                 error=laws.prediction_error / deviation if deviation > 0.0 else None,
                 prior_variance=prior,
-                untrusted=int(np.count_nonzero(~laws.trusted)),
+                unconfirmed=int(np.count_nonzero(~laws.trusted)),
             )
         )
     if provenance is None:
@@ -158,7 +158,7 @@ def plan_network(
         raise InputError(reasons.pop() if len(reasons) == 1 else refused[0])
     told = provenance.to_dict()
     assumptions = told.pop("assumptions")
-    lost = [one for one in found if one.untrusted]
+    lost = [one for one in found if one.unconfirmed]
     return NetworkPlan(
         leakscope_version=__version__,
         settings={**how.model_dump(), "noise_variance": noise, "scaling": model.scaling},
@@ -169,7 +169,7 @@ def plan_network(
         warnings=[
             *refused,
             *(
-                f"{one.name}: float64 does not resolve {one.untrusted} records; raise "
+                f"{one.name}: float64 does not resolve {one.unconfirmed} records; raise "
                 "--noise-variance."
                 for one in lost
             ),

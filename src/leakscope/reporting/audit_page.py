@@ -196,7 +196,7 @@ def _facts(audit: Audit) -> list[tuple[str, str]]:
         facts["largest KL, nats"] = number(totals.largest.get("kl"))
     if audit.basis != "assumed" and totals.exposed is not None:
         facts[f"{audit.exposed_above:g} or more"] = f"{totals.exposed:,}"
-    facts["not trusted"] = f"{totals.untrusted:,}"
+    facts["not confirmed"] = f"{totals.unconfirmed:,}"
     return list(facts.items())
 
 
@@ -221,7 +221,7 @@ def table_columns(audit: Audit) -> list[PageColumn]:
         heading = audit.about.interval_words if interval else column.heading
         form = "range" if column.upper else FORMS[column.form]
         found.append(PageColumn(name, heading, form, classes, column.upper or ""))
-        if name == "trusted":
+        if name == "confirmed":
             found.append(PageColumn("check", "check", "text", "wide"))
     return found
 
@@ -260,7 +260,7 @@ def _checks(audit: Audit) -> list[tuple[str, str, int]]:
     reasons = {
         FAILED: "a check was made, and did not pass",
         UNCHECKED: "nobody looked",
-        UNCERTAIN: "the number is not trusted, its interval holds",
+        UNCERTAIN: "the number is not confirmed, its interval holds",
     }
     return found + [(NOT_PASSED[n], reasons[n], counts[n]) for n in reasons if counts[n]]
 
@@ -293,7 +293,7 @@ def _texts(
     """What a reader meets on the page, for the glossary: every page speaks of members and laws."""
     own = [text for one, _ in sections for text in (one.title, *one.paragraphs)]
     own += [heading for one, _ in sections for headings, _ in one.tables for heading in headings]
-    always = ["record", "member", "law", "advantage", "trusted"]
+    always = ["record", "member", "law", "advantage", "confirmed"]
     curves = ["ROC"] if "roc_linear" in drawn else []
     seen = ["similarity", "kernel"] if pictures else []
     return [*always, *answer, *(one.heading for one in columns), *own, *curves, *seen]

@@ -33,7 +33,7 @@ def sacro_individual(audit: Audit) -> dict[str, Any]:
         "advantage": _listed(advantage),
         "tpr_at_fpr_0.01": _listed(audit.table.of("tpr_at_fpr_0_01")[rows]),
         "tpr_at_fpr_0.001": _listed(audit.table.of("tpr_at_fpr_0_001")[rows]),
-        "trusted": audit.trusted[rows].astype(int).tolist(),
+        "confirmed": audit.confirmed[rows].astype(int).tolist(),
     }
 
 

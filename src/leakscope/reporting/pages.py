@@ -66,8 +66,8 @@ GLOSSARY: Mapping[str, str] = {
     "deviations of that prediction. Wrong labels have large values.",
     "leverage": "How much the model’s answer at a record follows the record’s own label, from 0 to "
     "1.",
-    "trusted": "A check was made for this very record and confirmed its numbers; the page names "
-    "the check. A record that was not checked is not trusted.",
+    "confirmed": "A check was made for this very record and confirmed its numbers; the page names "
+    "the check. A record that was not checked is not confirmed.",
     "similarity": "The correlation of two records, by the model’s kernel or, where it has none, of "
     "their pixels: 1 is the same, 0 unrelated.",
 }

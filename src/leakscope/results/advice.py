@@ -169,7 +169,7 @@ class AdviceOption(Entry):
     ----------
     name, setting, sentence, notes
         Which way, its numbers by name, and what it is in words.
-    meets, trusted
+    meets, confirmed
         Whether the worst unit meets the target, and whether that is known.
     worst, median, worst_low, worst_high
         The target's measure of the worst and the median unit, and the worst one's interval.
@@ -195,7 +195,7 @@ class AdviceOption(Entry):
     name: str
     setting: dict[str, Number]
     meets: bool
-    trusted: bool = True
+    confirmed: bool = True
     worst: Number
     median: Number
     error: Number
@@ -223,8 +223,8 @@ class AdviceOption(Entry):
 
     @property
     def met_words(self) -> str:
-        """Whether it meets the target; what is not trusted is not known."""
-        if not self.trusted:
+        """Whether it meets the target; what is not confirmed is not known."""
+        if not self.confirmed:
             return "not known"
         return "yes" if self.meets else "no"
 
@@ -304,12 +304,24 @@ class Advice(ResultDocument):
         """A table, the audit's own setting first, then the options as ranked."""
         import pandas as pd
 
-        names = ("meets", "trusted", "questions", "worst", "median", "error", "cost", "cost_stderr")
+        names = (
+            "meets",
+            "confirmed",
+            "questions",
+            "worst",
+            "median",
+            "error",
+            "cost",
+            "cost_stderr",
+        )
         rows = [
             {
                 "option": option.name,
                 "setting": option.setting_words,
-                **{name: getattr(option, name) for name in (*names, "r_squared", "accuracy")},
+                **{
+                    name: getattr(option, name)
+                    for name in (*names, "cost_stderr", "r_squared", "accuracy")
+                },
             }
             for option in (self.own, *self.options)
         ]

@@ -82,7 +82,7 @@ class ModelMembershipAttack(ResultDocument):
     record_ids, answers, scores, posteriors
         For each query: its id, what was seen, the log likelihood ratio of the two laws there, and
         the probability that it was a member.
-    trusted
+    confirmed
         Whether the query's laws are.
     auc, tests
         What the laws promise over these queries, and the thresholds.
@@ -100,7 +100,7 @@ class ModelMembershipAttack(ResultDocument):
     answers: list[Number]
     scores: list[Number]
     posteriors: list[Number]
-    trusted: list[bool]
+    confirmed: list[bool]
     auc: Number
     tests: list[MembershipTest]
     verdict: str

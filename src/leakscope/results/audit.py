@@ -90,7 +90,7 @@ class AgainstAttacker(Entry):
     largest_tpr_at_fpr_0_01: Fraction
     largest_tpr_at_fpr_0_001: Fraction
     exposed: int
-    untrusted: int
+    unconfirmed: int
 
 
 class SecretValue(Entry):
@@ -131,7 +131,7 @@ class SecretAttribute(Entry):
     leaking: int
     median_advantage: Fraction
     largest_advantage: Fraction
-    untrusted: int
+    unconfirmed: int
     error: Number
     by_value: list[SecretValue]
 
@@ -186,7 +186,7 @@ class Totals(Entry):
     """What is known over all units, where the table holds the most exposed only."""
 
     units: int
-    untrusted: int
+    unconfirmed: int
     exposed: int | None = None
     median_advantage: Fraction
     largest: dict[str, Number]
@@ -330,14 +330,14 @@ class Audit(ResultDocument):
 
     @property
     def doubt(self) -> str | None:
-        """What every verb says where some units are not trusted, and what to do; else None."""
-        return f"{self.doubted}: {self.about.doubt(self)[1]}." if self.untrusted else None
+        """What every verb says where some units are not confirmed, and what to do; else None."""
+        return f"{self.doubted}: {self.about.doubt(self)[1]}." if self.unconfirmed else None
 
     @property
     def doubted(self) -> str:
-        """How many units are not trusted, and why, without what to do."""
-        verb = are(self.untrusted)
-        return f"{self.untrusted} of {self.units} {self.unit}s {verb} {self.about.doubt(self)[0]}"
+        """How many units are not confirmed, and why, without what to do."""
+        verb = are(self.unconfirmed)
+        return f"{self.unconfirmed} of {self.units} {self.unit}s {verb} {self.about.doubt(self)[0]}"
 
     @property
     def explanations(self) -> tuple[Explanation, ...]:
@@ -346,7 +346,7 @@ class Audit(ResultDocument):
 
     def in_short(self) -> Short:
         """The answer, and the most exposed."""
-        columns = shown_columns((*SHORT_COLUMNS, "trusted"), self.table)
+        columns = shown_columns((*SHORT_COLUMNS, "confirmed"), self.table)
         rows = [
             [str(row["record_id"]), *(text_with_ends(column, row) for column in columns)]
             for row in self.table.rows(SHOWN)
@@ -367,7 +367,7 @@ class Audit(ResultDocument):
         names = ("advantage", "auc", "kl", *FPRS.values())
         return Totals(
             units=len(self.table),
-            untrusted=int(np.count_nonzero(~self.trusted)),
+            unconfirmed=int(np.count_nonzero(~self.confirmed)),
             exposed=exposed if self.exposed is None else self.exposed,
             median_advantage=self.median_advantage,
             largest={
@@ -388,9 +388,9 @@ class Audit(ResultDocument):
         return self.totals.units
 
     @property
-    def untrusted(self) -> int:
+    def unconfirmed(self) -> int:
         """How many of them have numbers that no check bears out."""
-        return self.totals.untrusted
+        return self.totals.unconfirmed
 
     @property
     def records(self) -> list[Record]:
@@ -442,13 +442,13 @@ class Audit(ResultDocument):
         return trust_of(self.table, self.checks)
 
     @property
-    def trusted(self) -> NDArray[np.bool_]:
+    def confirmed(self) -> NDArray[np.bool_]:
         """Whether a check was made for the unit and passed."""
-        return self.trust.trusted
+        return self.trust.confirmed
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Whether the unit is trusted, or its intervals hold."""
+        """Whether the unit is confirmed, or its intervals hold."""
         return self.trust.known
 
     # Its laws, in memory or from the file.

@@ -34,7 +34,7 @@ def write_run(audit: Audit, directory: str | Path, *, dataset: Dataset | None = 
         rows=frame.itertuples(index=False),
         arrays={
             "order": audit.order,
-            "trusted": audit.trusted,
+            "confirmed": audit.confirmed,
             **{name: audit.table.of(name) for name in names},
             **audit.laws.arrays,
             **report_arrays(audit),

@@ -103,8 +103,8 @@ COLUMNS: dict[str, Column] = {
         Column("secret_with", "this model", "fraction"),
         Column("secret_leak", "secret leak", "fraction"),
         Column("secret_advantage", "secret advantage", "fraction"),
-        Column("secret_trusted", "leak trusted", "flag"),
-        Column("trusted", "trusted", "flag", needed=True),
+        Column("secret_confirmed", "leak confirmed", "flag"),
+        Column("confirmed", "confirmed", "flag", needed=True),
         Column("check", "check", "check", needed=True),
         Column("kl_low", "from", "number"),
         Column("kl_high", "to", "number"),
@@ -246,7 +246,7 @@ def _parsed(value: Any) -> Table:
         column = COLUMNS[name]
         if column.needed and not all(name in row for row in rows):
             raise _wrong(name, "a record lacks it")
-        kind = bool if name == "trusted" else TYPES[column.form]
+        kind = bool if name == "confirmed" else TYPES[column.form]
         try:
             values = TypeAdapter(list[kind]).validate_python(  # type: ignore[valid-type]
                 [row.get(name) for row in rows], strict=True
@@ -258,8 +258,10 @@ def _parsed(value: Any) -> Table:
             raise _wrong(name, "records differ in how many numbers they have")
     for place, row in enumerate(rows):
         check = row["check"]
-        if bool(row["trusted"]) != (check is not None and check >= 0):
-            raise _wrong("check", f"record {place} must name a check if and only if it is trusted")
+        if bool(row["confirmed"]) != (check is not None and check >= 0):
+            raise _wrong(
+                "check", f"record {place} must name a check if and only if it is confirmed"
+            )
     return Table.of_rows(rows)
 
 
@@ -316,13 +318,13 @@ def text_with_ends(column: Column, row: Mapping[str, Any]) -> str:
 
 
 def trust_columns(trust: Trust) -> dict[str, NDArray[Any]]:
-    """What a table has of trust: whether a unit is trusted, and the number of the check.
+    """What a table has of trust: whether a unit is confirmed, and the number of the check.
 
     A check that failed is -1, or -3 where the unit's interval holds, and none at all is empty.
     """
     check = np.empty(len(trust.passed), dtype=object)
     check[:] = [None if number == UNCHECKED else number for number in trust.passed.tolist()]
-    return {"trusted": trust.trusted, "check": check}
+    return {"confirmed": trust.confirmed, "check": check}
 
 
 def trust_of(table: Table, checks: Sequence[str]) -> Trust:

@@ -33,7 +33,7 @@ class SideEntry(Entry):
     exposed: int
     largest_kl: Number
     median_kl: Number
-    untrusted: int
+    unconfirmed: int
     advantage_counts: list[int]
     log10_kl_counts: list[int]
 

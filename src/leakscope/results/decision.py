@@ -58,7 +58,7 @@ class ExposedEntry(Entry):
     tpr_at_fpr_0_01_high: Number = None
     ppv: Number = None
     lift: Number = None
-    trusted: bool
+    confirmed: bool
 
 
 class LevelEntry(Entry):

@@ -102,8 +102,8 @@ class Measurement(ResultDocument):
 class MeasuredRecord(Entry):
     """One record: posterior means and the ends of their intervals, TPRs by the FPR as text.
 
-    ``known`` is whether its intervals hold, though its numbers may not be trusted; None in files
-    from when what was not trusted was not known.
+    ``known`` is whether its intervals hold, though its numbers may not be confirmed; None in files
+    from when what was not confirmed was not known.
     """
 
     record: int | str
@@ -114,13 +114,13 @@ class MeasuredRecord(Entry):
     tpr_low: dict[str, Fraction]
     tpr_high: dict[str, Fraction]
     exposed: bool
-    trusted: bool = True
+    confirmed: bool = True
     known: bool | None = None
 
     @property
     def bounded(self) -> bool:
         """Whether its intervals hold."""
-        return self.trusted if self.known is None else self.known
+        return self.confirmed if self.known is None else self.known
 
 
 def measured_records(
@@ -138,7 +138,7 @@ def measured_records(
             tpr_low={level: float(each.low[i]) for level, each in tprs.items()},
             tpr_high={level: float(each.high[i]) for level, each in tprs.items()},
             exposed=bool(found.exposed[i]),
-            trusted=bool(found.trusted[i]),
+            confirmed=bool(found.trusted[i]),
             known=bool(found.noise_seen),
         )
         for i in rows

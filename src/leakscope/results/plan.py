@@ -472,7 +472,7 @@ class PlannedNetwork(Entry):
 
     ``record_id`` is the most exposed one; ``error`` that of each label from the others, root mean
     square, as a share of the labels' own deviation; ``prior_variance`` the mean k(x, x) before any
-    scaling; ``untrusted`` how many records float64 does not resolve.
+    scaling; ``unconfirmed`` how many records float64 does not resolve.
     """
 
     name: str
@@ -486,7 +486,7 @@ class PlannedNetwork(Entry):
     record_id: int | str
     error: Number
     prior_variance: Number
-    untrusted: int
+    unconfirmed: int
 
 
 class NetworkPlan(ResultDocument):

@@ -1,10 +1,10 @@
 """Which numbers can be relied on, and by which check: trust is earned, unit by unit.
 
-A unit (a record or a group) is trusted only by a check that was made for it.  There is no other
-way to build a :class:`Trust`: what nobody looked at is not trusted, and what was looked at and
-found wanting is not trusted either.
+A unit (a record or a group) is confirmed only by a check that was made for it.  There is no other
+way to build a :class:`Trust`: what nobody looked at is not confirmed, and what was looked at and
+found wanting is not confirmed either.
 
-A number that is not trusted may still have an interval that holds: the unit is *uncertain*.  It is
+A number that is not confirmed may have an interval that holds: the unit is *uncertain*.  It is
 known to lie between two ends, and verbs that compare with a limit go by these.  Of the others
 nothing is known.
 """
@@ -39,7 +39,7 @@ class Trust:
     >>> from leakscope.results import Trust
     >>> shares = np.array([0.1, 0.7, np.nan])
     >>> found = Trust.checked("few share it", shares <= 0.4, looked=~np.isnan(shares))
-    >>> found.trusted.tolist(), [found.why(row) for row in range(3)]
+    >>> found.confirmed.tolist(), [found.why(row) for row in range(3)]
     ([True, False, False], ['few share it', 'failed: few share it', 'not checked'])
     """
 
@@ -81,14 +81,14 @@ class Trust:
         return cls((), np.full(units, UNCHECKED))
 
     @property
-    def trusted(self) -> NDArray[np.bool_]:
+    def confirmed(self) -> NDArray[np.bool_]:
         """(U,) whether a check was made for the unit and it passed."""
         return np.asarray(self.passed >= 0)
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """(U,) whether it is trusted, or its interval holds."""
-        return np.asarray(self.trusted | (self.passed == UNCERTAIN))
+        """(U,) whether it is confirmed, or its interval holds."""
+        return np.asarray(self.confirmed | (self.passed == UNCERTAIN))
 
     def why(self, unit: int) -> str:
         """The check that a unit passed or failed, in words."""

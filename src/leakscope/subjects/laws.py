@@ -57,9 +57,9 @@ def measured_at_once(pair: LawPair) -> dict[str, FloatArray]:
 
 
 def summed_up(
-    pair: LawPair, trusted: NDArray[np.bool_], columns: Mapping[str, NDArray[Any]] | None = None
+    pair: LawPair, confirmed: NDArray[np.bool_], columns: Mapping[str, NDArray[Any]] | None = None
 ) -> dict[str, Any]:
-    """The largest and the median over all records, how many are exposed and how many untrusted.
+    """The largest and the median over all records, how many are exposed and how many unconfirmed.
 
     ``columns`` are the pair's measures where a table has them already.
     """
@@ -69,7 +69,7 @@ def summed_up(
         **{f"largest_{name}": float(values.max()) for name, values in found.items()},
         "median_advantage": float(np.median(found["advantage"])),
         "exposed": int(np.count_nonzero(found["advantage"] >= EXPOSED_ABOVE)),
-        "untrusted": int(np.count_nonzero(~trusted)),
+        "unconfirmed": int(np.count_nonzero(~confirmed)),
     }
 
 
@@ -124,19 +124,19 @@ class UnitLaws(ABC):
         return len(self.trust.passed)
 
     @property
-    def trusted(self) -> NDArray[np.bool_]:
+    def confirmed(self) -> NDArray[np.bool_]:
         """Whether a check was made for the unit and passed."""
-        return self.trust.trusted
+        return self.trust.confirmed
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Whether the unit is trusted, or its intervals hold."""
+        """Whether the unit is confirmed, or its intervals hold."""
         return self.trust.known
 
     @property
-    def untrusted(self) -> int:
+    def unconfirmed(self) -> int:
         """How many units have passed no check."""
-        return int(np.count_nonzero(~self.trusted))
+        return int(np.count_nonzero(~self.confirmed))
 
     @property
     def unknown(self) -> int:

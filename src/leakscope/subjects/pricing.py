@@ -74,7 +74,7 @@ class Terms:
         The outcome's, for R²; None where the error is no squared one.
     commonest
         The share of the commonest class, which a model that knows nothing gets right.
-    untrusted
+    unconfirmed
         Why it is not known whether a change meets the target.
     noise
         What to do, with noise of standard deviation ``{sd}``.
@@ -95,7 +95,7 @@ class Terms:
     whose: str = "its"
     variance: float | None = None
     commonest: float | None = None
-    untrusted: str = "the numbers of a {unit} are not trusted there"
+    unconfirmed: str = "the numbers of a {unit} are not confirmed there"
     noise: str = "Add fresh normal noise of standard deviation {sd:.2g} to every answer"
     noise_digits: int | None = 2
     noise_shares: tuple[float, ...] = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0, 1.3, 1.7)

@@ -294,16 +294,16 @@ class Subject(ABC):
     ranked_by: ClassVar[Literal["kl", "advantage"]] = "advantage"
     # Columns, in order, of a screen's table and of a page's.
     screen: ClassVar[tuple[str, ...]] = (
-        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "trusted",
+        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "confirmed",
     )  # fmt: skip
     page: ClassVar[tuple[str, ...]] = (
-        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl", "trusted",
+        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl", "confirmed",
     )  # fmt: skip
     # Columns that every table of this kind has, in order, known or not.
     usual: ClassVar[tuple[str, ...]] = ()
     stages: ClassVar[tuple[str, ...]] = ("check", "laws", "measure")
     # How the doubt about numbers of some units is worded.
-    not_trusted: ClassVar[str] = "the laws of {} are not trusted"
+    not_confirmed: ClassVar[str] = "the laws of {} are not confirmed"
     # What the ends of an interval are, in a heading.
     interval_words: ClassVar[str] = "95%"
     Details: ClassVar[type[AuditDetails]] = AuditDetails
@@ -431,7 +431,7 @@ class Subject(ABC):
         """What is said where it is not known whether the target is met as things are."""
         return (
             f"Cannot tell whether the model as it is meets {target.words}: the numbers of "
-            f"{laws.untrusted} of {laws.units} {self.unit}s are not trusted."
+            f"{laws.unconfirmed} of {laws.units} {self.unit}s are not confirmed."
         )
 
     def noise_notes(self, laws: UnitLaws, target: Target) -> tuple[str, ...]:
@@ -488,8 +488,8 @@ class Subject(ABC):
 
     @classmethod
     def doubt(cls, audit: Audit) -> tuple[str, str]:
-        """Why some units are not trusted, and what to do."""
-        return "not trusted", "check them with leakscope verify"
+        """Why some units are not confirmed, and what to do."""
+        return "not confirmed", "check them with leakscope verify"
 
     @classmethod
     def facts(cls, audit: Audit) -> dict[str, Any]:
@@ -536,13 +536,13 @@ def stored_provenance(audit: Audit) -> Provenance:
     return Provenance(**{k: v for k, v in audit.provenance.items() if k in names})
 
 
-# What is not trusted and has no spread left counts as given away: two laws this narrow, one apart.
+# What is not confirmed and has no spread left counts as given away: laws this narrow, one apart.
 LOST_SPREAD = 1e-100
 
 
 def lost(audit: Audit, good: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Units whose stored means and spreads are no numbers; of a trusted one that is refused."""
-    bad = np.flatnonzero(~good & audit.trusted)
+    """Units whose stored means and spreads are no numbers; of a confirmed one that is refused."""
+    bad = np.flatnonzero(~good & audit.confirmed)
     if bad.size:
         raise InputError(
             f"the result's {audit.unit} {audit.record_ids[bad[0]]!r} cannot be measured: a mean or "

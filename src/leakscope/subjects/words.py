@@ -64,7 +64,7 @@ def most_exposed_sentence(audit: Audit, *, ids: bool) -> str:
     """
     records = audit.table.records()
     first, among = records[0], ""
-    if first.advantage_low is not None and not first.trusted and audit.known.any():
+    if first.advantage_low is not None and not first.confirmed and audit.known.any():
         surest = max(records, key=lambda one: one.advantage_low or 0.0)
         if surest.advantage_low and surest is not first:
             first, among = surest, " for sure"
@@ -72,7 +72,7 @@ def most_exposed_sentence(audit: Audit, *, ids: bool) -> str:
     ends = ""
     if first.advantage_low is not None:
         ends = f" ({ends_text(first.advantage_low, first.advantage_high, '.2f')})"
-    doubt = "" if first.trusted or (ends and audit.known.any()) else " (not trusted)"
+    doubt = "" if first.confirmed or (ends and audit.known.any()) else " (not confirmed)"
     by, other = "", ""
     lowest = audit.table.of("tpr_at_fpr_0_001")
     found = int(np.argmax(lowest))
@@ -98,11 +98,11 @@ def _rate(record: Record, name: str) -> str:
 
 def passing_sentence(audit: Audit, threshold: float) -> str:
     """How many have an advantage of the threshold or more."""
-    count, untrusted = audit.units, audit.untrusted
+    count, unconfirmed = audit.units, audit.unconfirmed
     exposed = int(np.count_nonzero(audit.advantage >= threshold))
-    if untrusted == count:
-        return f"Cannot tell how many are exposed: no {audit.unit}'s numbers are trusted."
-    doubt = f"; {untrusted} of all {are(untrusted)} not trusted" if untrusted else ""
+    if unconfirmed == count:
+        return f"Cannot tell how many are exposed: no {audit.unit}'s numbers are confirmed."
+    doubt = f"; {unconfirmed} of all {are(unconfirmed)} not confirmed" if unconfirmed else ""
     verb = "has" if exposed <= 1 else "have"
     who = f"{exposed or 'None'} of {count} {audit.unit}s {verb}"
     return f"{who} an advantage of {threshold:g} or more{doubt}."

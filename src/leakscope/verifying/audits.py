@@ -237,7 +237,7 @@ class Counts:
         self.scores, self.inside = scores, trained_on
         self.laws = _laws(audit).some(place)
         self.lawless = self.laws.lawless
-        self.trusted = audit.trusted[place]
+        self.confirmed = audit.confirmed[place]
         self.predicted = audit.table.of("advantage")[place]
         self.error = np.zeros(len(place))
         if "advantage_low" in audit.table:
@@ -371,7 +371,7 @@ class Counts:
 
     def together(self, law: str) -> NumberCheck:
         """The mean advantage; its error is over blocks of models, which all units share."""
-        kept = self.enough & (self.trusted if self.trusted.any() else ~self.trusted)
+        kept = self.enough & (self.confirmed if self.confirmed.any() else ~self.confirmed)
         if not kept.any():
             nan = math.nan
             return NumberCheck(law, "mean advantage", nan, nan, nan, OF_CHANCE)

@@ -70,7 +70,7 @@ def require_computed_numbers(audit: Audit, subject: Subject) -> None:
 
 
 def _require_close(audit: Audit, laws: UnitLaws) -> None:
-    rows = np.flatnonzero(audit.trusted & laws.trusted)
+    rows = np.flatnonzero(audit.confirmed & laws.confirmed)
     if not rows.size:
         return
     slack = _slack(audit, rows) + laws.tolerance

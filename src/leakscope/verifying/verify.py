@@ -158,7 +158,7 @@ def _verification(
 ) -> Verification:
     threshold, counts = threshold_for(len(outcome.checks)), counted(outcome.checks)
     warnings = list(outcome.warnings)
-    if isinstance(document, Audit) and document.untrusted:
+    if isinstance(document, Audit) and document.unconfirmed:
         # Draws check the laws as they are stored; what float64 lost before does not come back.
         warnings.insert(0, f"in the audit that was verified, {document.doubted}.")
     verdict = (

@@ -334,7 +334,7 @@ class AdvisedFit(Fit):
             priced=f"the model's {loss_words(self.loss)} on held-out records",
             variance=variance,
             commonest=commonest_share(self.y) if self.task == "classification" else None,
-            untrusted="the numbers of a {unit} are not trusted there, because a few other records "
+            unconfirmed="the numbers of a {unit} are not confirmed there: a few other records "
             "cause most of the variation",
             noise=f"Add fresh normal noise of standard deviation {{sd:.2g}}{unit} to {answered}",
             batches=min(
@@ -363,7 +363,7 @@ class AdvisedFit(Fit):
         return "every score" if self.loss == "square" else "every log-odds that is answered"
 
     def cannot_tell(self, laws: UnitLaws, target: Target) -> str:
-        """Why some laws are not trusted."""
+        """Why some laws are not confirmed."""
         words = super().cannot_tell(laws, target)
         return f"{words[:-1]}, because a few other records cause most of the variation there."
 

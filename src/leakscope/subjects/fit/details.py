@@ -21,7 +21,7 @@ class PenaltyOption(BaseModel):
     largest_tpr_at_fpr_0_01: Fraction = None
     largest_tpr_at_fpr_0_001: Fraction = None
     exposed: int
-    untrusted: int = 0
+    unconfirmed: int = 0
     score: str
     score_now: Number
     score_then: Number

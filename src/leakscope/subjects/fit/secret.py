@@ -53,7 +53,7 @@ PRIORS = {
 }
 OWN_COLUMNS = (
     "secret_prior", "secret_without", "secret_with", "secret_leak", "secret_advantage",
-    "secret_trusted",
+    "secret_confirmed",
 )  # fmt: skip
 
 # A belief is off where it misses what is named by so many standard errors.
@@ -94,14 +94,14 @@ def secret_of(fit: Fit, laws: FittedLaws) -> tuple[SecretAttribute, dict[str, ND
     chances = secret_chances(found, *beliefs(prior, found, rows, column.numbers))
     shares, _ = beliefs("shares", found, rows)
     advantage = np.asarray(measures.advantage(found.law_pair(chances.other)))
-    trusted = laws.confirmed & (found.shares.effective >= LEAST_EFFECTIVE)
+    confirmed = laws.confirmed & (found.shares.effective >= LEAST_EFFECTIVE)
     columns = {
         "secret_prior": chances.prior,
         "secret_without": chances.without,
         "secret_with": chances.within,
         "secret_leak": chances.leak,
         "secret_advantage": advantage,
-        "secret_trusted": trusted,
+        "secret_confirmed": confirmed,
     }
     first = int(np.argmax(chances.leak))
     return SecretAttribute(
@@ -123,7 +123,7 @@ def secret_of(fit: Fit, laws: FittedLaws) -> tuple[SecretAttribute, dict[str, ND
         leaking=int(np.count_nonzero(chances.leak >= EXPOSED_ABOVE)),
         median_advantage=float(np.median(advantage)),
         largest_advantage=float(advantage.max()),
-        untrusted=int(np.count_nonzero(~trusted)),
+        unconfirmed=int(np.count_nonzero(~confirmed)),
         error=chances.error,
         by_value=_by_value(column, chances),
     ), columns
@@ -362,10 +362,10 @@ def secret_warnings(found: SecretAttribute, units: int) -> tuple[str, ...]:
             f"that was not trained on them, where the attacker's own belief says {believed:.1%}: "
             "the belief is wrong, and the leak may be too; try the other --secret-prior."
         )
-    if found.untrusted:
+    if found.unconfirmed:
         said.append(
-            f"What {found.untrusted} of {units} records give away about {found.column} is not "
-            "trusted: a few other records cause much of the variation there, as with rare values."
+            f"What {found.unconfirmed} of {units} records give away about {found.column} is not "
+            "confirmed: a few other records cause much of the variation there, as with rare values."
         )
     return tuple(said)
 

@@ -143,10 +143,11 @@ class Fit(Subject):
     file_kind = "audit_model"
     words = "a fitted model"
     screen = (
-        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "shift_in_sd", "trusted", "secret_leak",
+        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "shift_in_sd", "confirmed",
+        "secret_leak",
     )  # fmt: skip
     page = (
-        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl", "shift_in_sd", "trusted",
+        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl", "shift_in_sd", "confirmed",
         "secret_leak",
     )  # fmt: skip
     stages = ("check", "fit", "laws", "measure", "option")
@@ -662,7 +663,7 @@ class Fit(Subject):
     def doubt(cls, audit: Audit) -> tuple[str, str]:
         """One neighbour carries too much, what else was learned moves it, or nobody looked."""
         return (
-            "not trusted: a few other records cause much of the variation there, or what the model "
+            "not confirmed: a few other records cause much of what varies there, or what the model "
             "learns besides its coefficients depends on it, or it was not checked",
             "use a larger penalty, or verify them with shadow models (leakscope verify)",
         )
@@ -684,7 +685,7 @@ class Fit(Subject):
                     certain(entry.largest_tpr_at_fpr_0_01),
                     certain(entry.largest_tpr_at_fpr_0_001),
                     str(entry.exposed),
-                    str(entry.untrusted),
+                    str(entry.unconfirmed),
                     digits(entry.score_then),
                 ]
                 for entry in swept
@@ -699,7 +700,7 @@ class Fit(Subject):
                     ],
                     tables=[
                         ((swept[0].setting, "largest", "median", "TPR at 1%", "at 0.1%",
-                          f"{EXPOSED_ABOVE:g} or more", "not trusted", swept[0].score), rows)
+                          f"{EXPOSED_ABOVE:g} or more", "not confirmed", swept[0].score), rows)
                     ],
                     charts=[
                         LineChart(
@@ -812,7 +813,7 @@ def _against(audit: Audit) -> list[Section]:
             certain(row.largest_tpr_at_fpr_0_01),
             certain(row.largest_tpr_at_fpr_0_001),
             str(row.exposed),
-            str(row.untrusted),
+            str(row.unconfirmed),
         ]
         for row in audit.details.against()
     ]
@@ -829,7 +830,7 @@ def _against(audit: Audit) -> list[Section]:
             ],
             tables=[
                 (("attacker", "who", "largest advantage", "median", "TPR at 1%", "at 0.1%",
-                  f"{EXPOSED_ABOVE:g} or more", "not trusted"), rows)
+                  f"{EXPOSED_ABOVE:g} or more", "not confirmed"), rows)
             ],
         )
     ]  # fmt: skip
@@ -1007,7 +1008,7 @@ def _remedy(audit: Audit, threshold: float) -> str:
     usual = threshold == EXPOSED_ABOVE
     option = told.option if usual else None
     exposed = int(np.count_nonzero(audit.advantage >= threshold))
-    if audit.untrusted == audit.units:
+    if audit.unconfirmed == audit.units:
         return (
             f"{passing} A larger penalty may help; leakscope verify RUN measures them as they are."
         )

@@ -147,7 +147,7 @@ def terms(process: ProcessOnRecords, folds: Folds) -> Terms:
         priced="the released answers' squared error",
         whose="their",
         variance=variance,
-        untrusted="float64 does not resolve every {unit} there",
+        unconfirmed="float64 does not resolve every {unit} there",
         noise="Add fresh noise of standard deviation {sd:.4g}, in units of the target as used, to "
         "every released answer",
         noise_digits=None,

@@ -151,19 +151,20 @@ class GaussianProcess(Subject):
     basis = "assumed"
     ranked_by = "kl"
     screen = (
-        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "kl", "rank_low", "kl_label", "trusted",
+        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "kl", "rank_low", "kl_label",
+        "confirmed",
     )  # fmt: skip
     page = (
-        "kl", "advantage", "trusted", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl_label",
+        "kl", "advantage", "confirmed", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl_label",
         "kl_label_free", "rank_low", "disagreement",
     )  # fmt: skip
     usual = (
         "kl", "kl_reverse", "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc",
         "mean_distance", "kl_label_free", "kl_label", "disagreement", "mean_without",
-        "sd_without", "mean_with", "sd_with", "trusted", "check", "rank_low", "rank_high",
+        "sd_without", "mean_with", "sd_with", "confirmed", "check", "rank_low", "rank_high",
     )  # fmt: skip
     stages = ("check", "laws", "noises", "measure", "explain")
-    not_trusted = "float64 does not resolve {}"
+    not_confirmed = "float64 does not resolve {}"
     Details = ProcessDetails
 
     def __init__(
@@ -471,7 +472,7 @@ class GaussianProcess(Subject):
         """What float64 does not resolve."""
         return (
             f"Cannot tell whether the audit's own setting meets {target.words}: "
-            f"{laws.untrusted} of {laws.units} {self.unit}s are not resolved by float64 at "
+            f"{laws.unconfirmed} of {laws.units} {self.unit}s are not resolved by float64 at "
             f"noise_variance {self.process.noise_variance:g}; audit with a larger one."
         )
 
@@ -502,11 +503,11 @@ class GaussianProcess(Subject):
             ranked = f"{unit.capitalize()} {first.record_id} ranks first of {count}."
         if told.approximate:
             return (examined, f"{ranked} How exposed each is, the approximation cannot tell.")
-        if not first.trusted:
+        if not first.confirmed:
             return (
                 examined,
-                f"Cannot tell: float64 does not resolve {audit.untrusted} of {count} {unit}s, the "
-                f"first in rank among them, at noise_variance {told.noise_variance:g}: raise it.",
+                f"Cannot tell: float64 does not resolve {audit.unconfirmed} of {count} {unit}s, "
+                f"the first in rank among them, at noise_variance {told.noise_variance:g}: raise it.",
             )
         whose = "which is assumed"
         if told.noise_chosen_by != "user":

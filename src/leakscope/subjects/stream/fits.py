@@ -83,14 +83,14 @@ MUCH = 0.5
 
 NAMED = (
     "record_id", "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl", "shift_in_sd",
-    "mean_without", "sd_without", "mean_with", "sd_with", "largest_share", "trusted",
+    "mean_without", "sd_without", "mean_with", "sd_with", "largest_share", "confirmed",
 )  # fmt: skip
 
 
 class StreamedFitDetails(Details):
     """What is known of all records together; every record is in the files of ``answers``."""
 
-    untrusted: int
+    unconfirmed: int
     exposed_records: int
     mean_advantage: Number
     worst: dict[str, Number]
@@ -102,7 +102,7 @@ class StreamedFitDetails(Details):
         """Over all records."""
         return Totals(
             units=dataset.records,
-            untrusted=self.untrusted,
+            unconfirmed=self.unconfirmed,
             exposed=self.exposed_records,
             median_advantage=self.advantage_quantiles.get("0.5"),
             largest=self.worst,
@@ -116,10 +116,10 @@ class StreamedFit(Subject):
     file_kind = "audit_streamed"
     words = "a fitted model on streamed records"
     screen = (
-        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "shift_in_sd", "trusted",
+        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "shift_in_sd", "confirmed",
     )  # fmt: skip
     page = (
-        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl", "shift_in_sd", "trusted",
+        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl", "shift_in_sd", "confirmed",
     )  # fmt: skip
     Details = StreamedFitDetails
 
@@ -162,10 +162,10 @@ class StreamedFit(Subject):
         exposed = told.exposed_records
         if threshold != audit.exposed_above:
             passing = f"The most exposed {len(audit.table)} are named."
-        elif told.untrusted == audit.dataset.records:
-            passing = "Cannot tell how many are exposed: no record's numbers are trusted."
+        elif told.unconfirmed == audit.dataset.records:
+            passing = "Cannot tell how many are exposed: no record's numbers are confirmed."
         else:
-            doubt = f"; {told.untrusted:,} of all are not trusted" if told.untrusted else ""
+            doubt = f"; {told.unconfirmed:,} of all are not confirmed" if told.unconfirmed else ""
             passing = (
                 f"{exposed or 'None'} of {audit.dataset.records:,} records "
                 f"{'has' if exposed <= 1 else 'have'} an advantage of {threshold:g} or more{doubt}."
@@ -209,7 +209,7 @@ class StreamedFit(Subject):
     def doubt(cls, audit: Audit) -> tuple[str, str]:
         """A few others carry too much, or nobody looked."""
         return (
-            "not trusted: a few other records carry much of what varies there, or nobody looked",
+            "not confirmed: a few other records carry much of what varies there, or nobody looked",
             "use a larger penalty",
         )
 
@@ -335,7 +335,7 @@ def _streamed(
         ),
     )
     table = Table.of_rows(told.largest)
-    trust = Trust.checked(CHECK, np.asarray(table.columns["trusted"], dtype=np.bool_))
+    trust = Trust.checked(CHECK, np.asarray(table.columns["confirmed"], dtype=np.bool_))
     spread = told.spreads[ALL]
     audit = Audit(
         kind=StreamedFit.file_kind,
@@ -361,7 +361,7 @@ def _streamed(
         checks=list(trust.checks),
         table=Table({**table.columns, **trust_columns(trust)}, table.order),
         details=StreamedFitDetails(
-            untrusted=told.untrusted,
+            unconfirmed=told.unconfirmed,
             exposed_records=spread.exposed,
             mean_advantage=told.advantage / told.records,
             worst=dict(told.worst),
@@ -675,7 +675,7 @@ def _columns(found: Any, check: Check, y: FloatArray, classes: bool) -> dict[str
         "mean_with": inside,
         "sd_with": found.sd_in,
         "largest_share": found.shares.largest,
-        "trusted": confirmed & found.converged,
+        "confirmed": confirmed & found.converged,
     }
 
 

@@ -93,7 +93,7 @@ class Told:
     """
 
     records: int = 0
-    untrusted: int = 0
+    unconfirmed: int = 0
     kl: float = 0.0
     advantage: float = 0.0
     beyond: int = 0
@@ -108,7 +108,7 @@ class Told:
         """Take in the answers about some records, and their subgroups by column."""
         kl, advantage = columns["kl"], columns["advantage"]
         self.records += len(kl)
-        self.untrusted += int(np.count_nonzero(~columns["trusted"]))
+        self.unconfirmed += int(np.count_nonzero(~columns["confirmed"]))
         told = (*MEASURES, *(name for name in FPRS.values() if name in columns))
         self._exceed({name: float(np.max(columns[name], initial=0.0)) for name in told})
         self.kl += float(kl.sum())
@@ -196,7 +196,7 @@ class Told:
 
 
 # What is stored as JSON: numbers that are added up, and others.
-ADDED = ("records", "untrusted", "kl", "advantage", "beyond")
+ADDED = ("records", "unconfirmed", "kl", "advantage", "beyond")
 PLAIN = ("worst", "largest")
 HISTOGRAMS = ("advantages", "levels")
 

@@ -120,7 +120,7 @@ def terms(own: Training, wanted: Wanted) -> Terms:
         variance=None if classes else float(np.var(np.asarray(own.y, dtype=np.float64))),
         # Of more classes the accuracy counts too few as right.
         commonest=commonest_share(own.y) if classes and len(np.unique(own.y)) == 2 else None,
-        untrusted=f"with {own.how.models} models the intervals of some {{unit}}s reach above it",
+        unconfirmed=f"with {own.how.models} models the intervals of some {{unit}}s reach above it",
         noise=f"Add fresh normal noise of standard deviation {{sd:.2g}}{unit} to every {answered}",
         wide=f"With {own.how.models} models the worst record may still have up to {{high}}; more "
         "models would tell (audit again with --models).",

@@ -91,7 +91,7 @@ ONE_LABEL = 1e-9
 # The digest of code that cannot be read.
 NO_CODE = "unknown"
 
-# What is asked of a record's answers before its numbers are trusted.
+# What is asked of a record's answers before its numbers are confirmed.
 CHECK = (
     f"its advantage is within {NEAR:g} of both ends of its interval, and its TPR at 1%, where its "
     f"answers have a law, within a factor of {FACTOR:g}"
@@ -159,10 +159,10 @@ class Training(Subject):
     file_kind = "audit_model"
     words = "a training"
     basis = "measured"
-    screen = ("advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "shift_in_sd", "trusted")
+    screen = ("advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "shift_in_sd", "confirmed")
     page = (
         "advantage", "advantage_low", "advantage_high", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001",
-        "auc", "kl", "shift_in_sd", "trusted",
+        "auc", "kl", "shift_in_sd", "confirmed",
     )  # fmt: skip
     stages = ("check", "train", "measure")
     interval_words: ClassVar[str] = "95%"
@@ -430,7 +430,7 @@ class Training(Subject):
         if self.codes is not None and self.row_weights is not None:
             groups = {"groups": self.codes, "row_weights": self.row_weights}
         steady = not models.unsteady
-        warned = f"Of {self.recipe.name} {UNSTEADY}: no number is trusted; {STEADY}."
+        warned = f"Of {self.recipe.name} {UNSTEADY}: no number is confirmed; {STEADY}."
         self.posterior = posterior_laws(
             self.few,
             sign,
@@ -628,14 +628,14 @@ class Training(Subject):
 
     @classmethod
     def doubt(cls, audit: Audit) -> tuple[str, str]:
-        """Why some units are not trusted, and what more models would buy: two clauses."""
+        """Why some units are not confirmed, and what more models would buy: two clauses."""
         details, models = audit.details, audit.details.models or 2
         if details.unsteady:
-            return f"not trusted, because {UNSTEADY}", STEADY
+            return f"not confirmed, because {UNSTEADY}", STEADY
         if models <= 2:
             why = "with one model on each side of a record the noise between models is not seen"
-            return f"not trusted, because {why}", f"take --models {2 * models}"
-        rows = ~audit.trusted
+            return f"not confirmed, because {why}", f"take --models {2 * models}"
+        rows = ~audit.confirmed
         low, high = (audit.table.of(f"advantage_{end}")[rows] for end in ("low", "high"))
         # Widths fall with the root of the number of models.
         half = float(np.median(0.5 * (high - low))) if rows.any() else NEAR
@@ -792,7 +792,7 @@ def _made(audit: Audit) -> str:
 def _passing(audit: Audit, threshold: float) -> str:
     """How many pass the threshold by a few models of one training, and what can be done."""
     more = f"--models {2 * (audit.details.models or 2)} narrows the intervals."
-    doubt = f" {audit.doubt}" if audit.untrusted else ""
+    doubt = f" {audit.doubt}" if audit.unconfirmed else ""
     known = audit.known
     if not known.any():
         return f"Trust the ranks, not the levels:{doubt}"
