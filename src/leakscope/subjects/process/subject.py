@@ -507,7 +507,8 @@ class GaussianProcess(Subject):
             return (
                 examined,
                 f"Cannot tell: float64 does not resolve {audit.unconfirmed} of {count} {unit}s, "
-                f"the first in rank among them, at noise_variance {told.noise_variance:g}: raise it.",
+                f"the first in rank among them, at noise_variance {told.noise_variance:g}: "
+                "raise it.",
             )
         whose = "which is assumed"
         if told.noise_chosen_by != "user":
