@@ -109,17 +109,11 @@ def renyi(pair: LawPair, order: float, direction: Direction = "nonmember_to_memb
 
 @dataclass(frozen=True, eq=False)
 class RocCurve:
-    """The ROC of the best test: ``tpr`` at each ``fpr``, for one pair or a batch of them.
-
-    ``tpr_low`` and ``tpr_high`` are a simultaneous confidence band for empirical laws, and
-    ``None`` for laws that are known.
-    """
+    """The ROC of the best test: ``tpr`` at each ``fpr``, for one pair or a batch of them."""
 
     fpr: FloatArray
     tpr: FloatArray
     provenance: Provenance
-    tpr_low: FloatArray | None = None
-    tpr_high: FloatArray | None = None
 
     def to_frame(self) -> pd.DataFrame:
         """A table with a row for each point of the curve; one pair only."""
@@ -127,10 +121,7 @@ class RocCurve:
             raise InputError(
                 f"RocCurve: a table needs one pair, but this is a batch of {self.tpr.shape[:-1]}."
             )
-        columns = {"fpr": self.fpr, "tpr": self.tpr}
-        if self.tpr_low is not None and self.tpr_high is not None:
-            columns |= {"tpr_low": self.tpr_low, "tpr_high": self.tpr_high}
-        return pd.DataFrame(columns)
+        return pd.DataFrame({"fpr": self.fpr, "tpr": self.tpr})
 
 
 def auc(pair: LawPair, *, confidence: float = MEASURE_DEFAULTS.confidence) -> FloatArray | Estimate:
@@ -173,13 +164,10 @@ def tpr_at_fpr(
     return _at_levels(pair, lambda ratio: ratio.tpr_at(levels)[0], levels, shape)
 
 
-def trade_off(
-    pair: LawPair, fpr: npt.ArrayLike, *, confidence: float = MEASURE_DEFAULTS.confidence
-) -> FloatArray | Estimate:
+def trade_off(pair: LawPair, fpr: npt.ArrayLike) -> FloatArray:
     """The f-DP trade-off curve: the least false-negative rate at each false-positive rate.
 
-    It is 1 - TPR, with its own digits where the TPR is nearly one; of empirical laws one minus
-    their ROC, with its band.
+    It is 1 - TPR, with its own digits where the TPR is nearly one.
 
     Examples
     --------
@@ -190,28 +178,17 @@ def trade_off(
     array([1.    , 0.1587, 0.    ])
     """
     levels, shape = as_fractions(fpr, "fpr")
-    if is_empirical(pair):
-        curve = samples.roc(*scores_of(pair), levels, confidence)
-        value, high, low = (1.0 - part for part in (curve.value, curve.low, curve.high))
-        found = Estimate(value, low, high, confidence, f"one minus the {curve.method}", curve.bias)
-        return _shaped(found, (*pair.batch_shape, *shape))
+    _require_known(pair, "trade_off")
     return _at_levels(pair, lambda ratio: ratio.tpr_at(levels)[1], levels, shape)
 
 
-def roc(
-    pair: LawPair,
-    fpr: npt.ArrayLike | None = None,
-    *,
-    confidence: float = MEASURE_DEFAULTS.confidence,
-) -> RocCurve:
+def roc(pair: LawPair, fpr: npt.ArrayLike | None = None) -> RocCurve:
     """The whole ROC of the best test, on a grid that also shows it on a log-log plot."""
+    _require_known(pair, "roc")
     if fpr is None:
         low = np.logspace(-12.0, -1.5, 64)
         fpr = np.concatenate([[0.0], low, np.linspace(low[-1], 1.0, 65)[1:]])
     levels, _ = as_fractions(fpr, "fpr")
-    if is_empirical(pair):
-        found = samples.roc(*scores_of(pair), levels, confidence)
-        return RocCurve(levels, found.value, pair.provenance, found.low, found.high)
     return RocCurve(levels, np.asarray(tpr_at_fpr(pair, levels)), pair.provenance)
 
 

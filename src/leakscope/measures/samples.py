@@ -261,48 +261,6 @@ def tpr_at_fpr(
     )
 
 
-def roc(
-    member: npt.ArrayLike,
-    nonmember: npt.ArrayLike,
-    fpr: FloatArray,
-    confidence: float = MEASURE_DEFAULTS.confidence,
-) -> Estimate:
-    """Estimate the ROC curve at the given false positive rates, with a simultaneous band.
-
-    The attacker is a threshold test on the score, randomised at ties: the value is the empirical
-    staircase with straight segments through ties.  The band contains the whole true ROC curve, at
-    all FPRs at once: it shifts the empirical curve along both axes by the two-sided bound of
-    Dvoretzky, Kiefer and Wolfowitz, at confidence sqrt(confidence) for each of the two samples.
-    """
-
-    def compute(one: FloatArray, other: FloatArray, level: float) -> Interval:
-        n, m = one.size, other.size
-        scores, others = np.sort(one), np.sort(other)
-        single = 1.0 - np.sqrt(1.0 - level)
-        up, along = (np.sqrt(np.log(2.0 / single) / (2.0 * count)) for count in (n, m))
-
-        def strict(at: FloatArray) -> FloatArray:
-            allowed = np.floor(np.maximum(at, 0.0) * m + SLACK).astype(np.intp)
-            return _above(scores, _largest(others, allowed + 1)) / n
-
-        tied = _largest(others, np.floor(fpr * m + SLACK).astype(np.intp) + 1)
-        over, reach = _above(scores, tied), _at_least(scores, tied)
-        false = _above(others, tied)
-        # A lone nonmember is no tie unless a member shares its score.
-        share = (fpr * m - false) / np.maximum(_at_least(others, tied) - false, 1.0)
-        value = (over + np.clip(share, 0.0, 1.0) * (reach - over)) / n
-        low = np.where(fpr >= along, strict(fpr - along) - up, 0.0)
-        above = np.ceil((fpr + along) * m - SLACK).astype(np.intp)
-        high = np.where(above <= m, _at_least(scores, _largest(others, above)) / n + up, 1.0)
-        low = np.where(fpr == 1.0, 1.0, np.maximum(low, 0.0))
-        return value, low, np.minimum(high, 1.0)
-
-    bias = "The value is the empirical ROC curve; its bias is of order 1/n_nonmember."
-    return _estimated(
-        member, nonmember, confidence, compute, "empirical ROC, simultaneous DKW band", bias
-    )
-
-
 # Each direction as (numerator, denominator), both with high scores for the numerator's side.
 Side = tuple[FloatArray, FloatArray]
 
