@@ -91,7 +91,7 @@ def audit(
     from leakscope.auditing.audit import examined, expected
     from leakscope.auditing.gate import judged, limits_of
     from leakscope.results.run_directory import default_run_directory, require_free
-    from leakscope.subjects.stream.costs import stream_cost
+    from leakscope.subjects.stream.passes import StreamCost
 
     if top < 0:
         raise InputError(f"--top must be zero or more, but it is {top}.")
@@ -101,7 +101,7 @@ def audit(
         told = asked.settings.model_copy(update={"explain": max(asked.settings.explain, top)})
         asked = _replaced(asked, settings=told)
     data = with_read(data, read)
-    cost = None if file is None else stream_cost(file)
+    cost = None if file is None else StreamCost.of(file)
     if cost is not None and (training.scheduler is not None or cost.too_large()):
         place = run_dir or default_run_directory("audit", Path(file or "").stem)
         found = _streamed(Path(file or ""), cost, data, asked, place)

@@ -1,14 +1,14 @@
 """A fitted model on files of any size: fit, penalty and laws by passes over the records.
 
 Ridge, linear and two-class logistic regression.  What all records share is d x d
-(`single_fit.blocks`); each pass is cut into cells that are kept, so that a run that was stopped
-goes on, here or on a cluster.  The last pass writes every record's answers.
+(`single_fit.blocks`).  The last pass writes every record's answers.
 """
 
 from __future__ import annotations
 
+import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,8 +19,12 @@ from numpy.typing import NDArray
 
 from leakscope import __version__, fitted
 from leakscope._numerics.arrays import FloatArray
+from leakscope.data.columns import column_name
 from leakscope.data.datasets import Dataset
+from leakscope.data.files import is_there
 from leakscope.data.models import read_model
+from leakscope.data.person_columns import is_person_name
+from leakscope.data.preparation import TARGET_SCALED
 from leakscope.errors import InputError
 from leakscope.fitted.fitted_laws import assumptions_of
 from leakscope.fitted.from_sklearn import farthest, optimal
@@ -31,6 +35,7 @@ from leakscope.laws.pair import Assumption, LawPair, Provenance
 from leakscope.results.audit import Audit, Details, ExaminedModel, Totals
 from leakscope.results.columns import Table, trust_columns
 from leakscope.results.document import AssumptionEntry, DatasetEntry, Number
+from leakscope.results.run_directory import complete_run_directory, require_free
 from leakscope.results.sections import Section
 from leakscope.results.trust import Trust
 from leakscope.running.parts import OnProgress, Part
@@ -38,28 +43,28 @@ from leakscope.settings.audit import PENALTIES, AuditSettings, ModelSettings
 from leakscope.settings.data import DataSettings
 from leakscope.settings.setting import validated
 from leakscope.single_fit import blocks
-from leakscope.single_fit.blocks import FreshQuestion, LinearFit, Sums
+from leakscope.single_fit.blocks import FreshQuestion, LinearFit
 from leakscope.single_fit.optimum import Distance
 from leakscope.single_fit.problem import ConvexProblem
 from leakscope.single_fit.responses import spd_inverse
 from leakscope.subjects.fit.named_models import TYPES, least_loss
-from leakscope.subjects.laws import MEASURES as MEASURED
-from leakscope.subjects.laws import exact
-from leakscope.subjects.stream.answers import AnswersFile
-from leakscope.subjects.stream.coding import ColumnCoding
-from leakscope.subjects.stream.parts import columns_of
+from leakscope.subjects.laws import MEASURES, exact
+from leakscope.subjects.stream.answers import (
+    QUANTILES,
+    AnswerTotals,
+    subgroup_columns,
+    totals,
+    write_answers,
+)
 from leakscope.subjects.stream.passes import (
-    ANSWERS,
     BLOCK_BYTES,
     CELL_RECORDS,
-    Cut,
+    Cell,
     Passes,
     Streaming,
-    completed,
-    opened_passes,
-    tree,
+    passes_expected,
 )
-from leakscope.subjects.stream.totals import ALL, QUANTILES, Told, dataset_entry
+from leakscope.subjects.stream.records import ColumnCoding, listed, names_classes
 from leakscope.subjects.subject import Asked, Stages, Subject, Wanted
 from leakscope.subjects.words import (
     examined_sentence,
@@ -74,17 +79,11 @@ STREAMED = ("ridge", "linear", "logistic")
 TOO_MANY = (
     "the records of this audit were streamed and are not held in memory; audit a sample for that"
 )
-# About how many passes a run takes, by model: with a penalty as given, and with one to be chosen.
-EXPECTED = {"ridge": (18, 19), "linear": (18, 18), "logistic": (24, 38)}
 # About so many records are asked of the refits that count the laws.
 SAMPLE = 20_000
-# The share of the training sets that the coefficients may take up.
+# The share of the training sets that the coefficients may take up: beyond it the audit in memory
+# looks at what changes with the size of the training set.
 MUCH = 0.5
-
-NAMED = (
-    "record_id", "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl", "shift_in_sd",
-    "mean_without", "sd_without", "mean_with", "sd_with", "largest_share", "confirmed",
-)  # fmt: skip
 
 
 class StreamedFitDetails(Details):
@@ -115,9 +114,7 @@ class StreamedFit(Subject):
     name = "fit_stream"
     file_kind = "audit_streamed"
     words = "a fitted model on streamed records"
-    screen = (
-        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "shift_in_sd", "confirmed",
-    )  # fmt: skip
+    screen = ("advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "shift_in_sd", "confirmed")
     page = (
         "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl", "shift_in_sd", "confirmed",
     )  # fmt: skip
@@ -158,20 +155,22 @@ class StreamedFit(Subject):
     @classmethod
     def answer(cls, audit: Audit, *, threshold: float, ids: bool) -> tuple[str, ...]:
         """Which model, how exposed the most exposed are, and how many pass."""
-        told: StreamedFitDetails = audit.details
-        exposed = told.exposed_records
+        details: StreamedFitDetails = audit.details
+        exposed, records = details.exposed_records, audit.dataset.records
         if threshold != audit.exposed_above:
             passing = f"The most exposed {len(audit.table)} are named."
-        elif told.unconfirmed == audit.dataset.records:
+        elif details.unconfirmed == records:
             passing = "Cannot tell how many are exposed: no record's numbers are confirmed."
         else:
-            doubt = f"; {told.unconfirmed:,} of all are not confirmed" if told.unconfirmed else ""
+            doubt = (
+                f"; {details.unconfirmed:,} of all are not confirmed" if details.unconfirmed else ""
+            )
             passing = (
-                f"{exposed or 'None'} of {audit.dataset.records:,} records "
-                f"{'has' if exposed <= 1 else 'have'} an advantage of {threshold:g} or more{doubt}."
+                f"{exposed or 'None'} of {records:,} records {'has' if exposed <= 1 else 'have'} "
+                f"an advantage of {threshold:g} or more{doubt}."
             )
         return (
-            examined_sentence(audit, method=f"laws of one fit, by {told.passes} passes"),
+            examined_sentence(audit, method=f"laws of one fit, by {details.passes} passes"),
             most_exposed_sentence(audit, ids=ids),
             passing,
         )
@@ -189,27 +188,24 @@ class StreamedFit(Subject):
     @classmethod
     def sections(cls, audit: Audit) -> list[Section]:
         """How the advantages are distributed."""
-        told = audit.details
+        details = audit.details
         rows = [
             [f"{100 * float(share):g}%", f"{value:.3g}"]
-            for share, value in told.advantage_quantiles.items()
+            for share, value in details.advantage_quantiles.items()
         ]
-        return [
-            Section(
-                "Over all records",
-                [
-                    f"The mean advantage is {told.mean_advantage or 0.0:.3g}. The numbers of every "
-                    f"record are in the Parquet files of {told.answers}/, in the run directory."
-                ],
-                tables=[(("records", "advantage at most"), rows)],
-            )
-        ]
+        sentence = (
+            f"The mean advantage is {details.mean_advantage or 0.0:.3g}. The numbers of every "
+            f"record are in the Parquet files of {details.answers}/, in the run directory."
+        )
+        table = (("records", "advantage at most"), rows)
+        return [Section("Over all records", [sentence], tables=[table])]
 
     @classmethod
     def doubt(cls, audit: Audit) -> tuple[str, str]:
-        """A few others carry too much, or nobody looked."""
+        """A few others carry too much, or refits say otherwise."""
         return (
-            "not confirmed: a few other records carry much of what varies there, or nobody looked",
+            "not confirmed: a few other records carry much of what varies there, or refits of the "
+            "recipe say otherwise",
             "use a larger penalty",
         )
 
@@ -220,9 +216,6 @@ class _Examined:
 
     fit: LinearFit
     model: ExaminedModel
-    coding: ColumnCoding
-    # Whether the second class in the order of texts is the model's first.
-    flipped: bool = False
     assumptions: tuple[Assumption, ...] = ()
 
 
@@ -273,50 +266,52 @@ def audit_streamed(
         on from there when it is asked for again.
 
     """
-    return _streamed(
-        source,
-        Path(directory),
-        settings or AuditSettings(),
-        chosen or ModelSettings(),
-        validated(DataSettings, **data),
-        Streaming(client, cell_records, block_bytes, on_progress),
-    )
-
-
-def _streamed(
-    source: str | Path,
-    place: Path,
-    settings: AuditSettings,
-    chosen: ModelSettings,
-    wanted: DataSettings,
-    how: Streaming,
-) -> Audit:
     start = time.perf_counter()
-    wanted = _usable(source, chosen, wanted)
+    place, source = Path(directory), Path(source)
+    settings, chosen = settings or AuditSettings(), chosen or ModelSettings()
+    how = Streaming(client, cell_records, block_bytes, on_progress)
+    wanted = _usable(source, chosen, validated(DataSettings, **data))
+    if not (is_there(place / "run.json") and not is_there(place / "result.json")):
+        require_free(place)
+    groups, columns = listed(source, wanted)
     classes = wanted.task == "classification"
-    question = chosen.question
+    question: FreshQuestion = "population" if chosen.question == "population" else "pool"
     fraction = chosen.fraction or (0.5 if question == "pool" else 1.0)
     name = "logistic" if classes else chosen.named or "ridge"
-    given = chosen.C is not None or chosen.alpha is not None or chosen.file is not None
-    asked = {"audit": settings.model_dump(mode="json"), "model": chosen.model_dump(mode="json")}
-    with opened_passes(source, place, wanted, asked, how, EXPECTED[name][not given]) as passes:
-        found = _examined(passes, wanted, settings, chosen, name)
-        over = partial(_over, passes, found.flipped)
-        cavity = blocks.solve_by_passes(found.fit, fraction, over, "cavity")
-        _require_many(cavity, fraction, int(np.count_nonzero(found.fit.penalty == 0.0)))
-        most = blocks.looked_at(cavity.records, len(found.fit.theta))
-        check = _counted(found.fit, cavity, question, over)
-        heavy = blocks.heavy_records(cavity.model, question, most, over, "loads")
-        laws = partial(blocks.laws_of_block, cavity, question, heavy)
-        work = partial(
-            _answers, laws, check, found.flipped, how.block_bytes,
-            str(passes.answers), passes.asked,
-        )  # fmt: skip
-        cells = passes.run("laws", work)
-        told = Told.of(cells)
-        made, target = passes.made, passes.parts[0].target[0]
-        by = passes.parts[0].by
-    in_words = _in_words(found, name)
+    expected = passes_expected(chosen, logistic=classes)
+    passes = Passes(how.cells(groups), columns, how, expected)
+    passes.require_room(len(columns.features) + 1)
+    about = {
+        "what": "streamed audit",
+        "source": str(source.resolve()),
+        "files": [list(file) for file in sorted({(group.path, *group.stamp) for group in groups})],
+        "cell_records": cell_records,
+        "data": wanted.model_dump(mode="json"),
+        "audit": settings.model_dump(mode="json"),
+        "model": chosen.model_dump(mode="json"),
+    }
+    # What is wrong with the data or the model's file is said before a directory is made.
+    facts = passes.facts()
+    standard = settings.scaling == "standard"
+    passes.coding = ColumnCoding.of(facts, columns, standard=standard)
+    passes.require_room(len(passes.coding.shift) + 1)
+    examined = None if chosen.file is None else _of_file(passes, facts, chosen)
+    passes.begin(place, about)
+    examined = examined or _fitted(passes, chosen, name)
+    cavity = blocks.solve_by_passes(examined.fit, fraction, passes.over, "cavity")
+    _require_many(cavity, fraction, int(np.count_nonzero(examined.fit.penalty == 0.0)))
+    check = _counted(examined.fit, cavity, question, passes.over)
+    most = blocks.looked_at(cavity.records, len(examined.fit.theta))
+    heavy = blocks.heavy_records(cavity.model, question, most, passes.over, "loads")
+    laws = partial(blocks.laws_of_block, cavity, question, heavy)
+    answers = place / "answers"
+    answers.mkdir(mode=0o700, exist_ok=True)
+    work = partial(
+        _answered, laws, check, passes.coding, passes.flipped, block_bytes, answers, about
+    )
+    passes.run("laws", work)
+    whole = totals(answers)
+    problem = _in_words(examined)
     provenance = Provenance(
         question=question,
         adjacency="removed",
@@ -326,7 +321,7 @@ def _streamed(
         method="asymptotic",
         source="docs/fitted.md",
         assumptions=(
-            *assumptions_of(in_words, question, fraction, cavity.rounds, cavity.converged),
+            *assumptions_of(problem, question, fraction, cavity.rounds, cavity.converged),
             Assumption(
                 "on refits of the recipe the laws' own test is worth what they say",
                 holds=check.law_holds,
@@ -334,14 +329,13 @@ def _streamed(
             ),
         ),
     )
-    table = Table.of_rows(told.largest)
+    table = Table.of_rows(whole.most_exposed)
     trust = Trust.checked(CHECK, np.asarray(table.columns["confirmed"], dtype=np.bool_))
-    spread = told.spreads[ALL]
     audit = Audit(
         kind=StreamedFit.file_kind,
         subject=StreamedFit.name,
         leakscope_version=__version__,
-        settings={**passes.asked, "question": question, "fraction": fraction},
+        settings={**about, "question": question, "fraction": fraction},
         provenance={k: v for k, v in provenance.to_dict().items() if k != "assumptions"},
         assumptions=[
             AssumptionEntry(statement=entry.statement, holds=entry.holds, evidence=entry.evidence)
@@ -349,34 +343,55 @@ def _streamed(
         ],
         timing={"audit": time.perf_counter() - start},
         warnings=[] if check.law_holds else [f"Refits contradict the laws. {check.sentence}"],
-        dataset=dataset_entry(Path(source), wanted, found.coding, told, target),
-        model=found.model,
+        dataset=_dataset_entry(source, wanted, passes.coding, whole),
+        model=examined.model,
         question=question,
         fraction=fraction,
         observes=provenance.observes,
-        median_advantage=spread.median(),
-        exposed=spread.exposed,
+        median_advantage=whole.distribution.median,
+        exposed=whole.distribution.exposed,
         sentences=[],
-        subgroups=told.subgroups(by),
+        subgroups=whole.subgroups,
         checks=list(trust.checks),
         table=Table({**table.columns, **trust_columns(trust)}, table.order),
         details=StreamedFitDetails(
-            unconfirmed=told.unconfirmed,
-            exposed_records=spread.exposed,
-            mean_advantage=told.advantage / told.records,
-            worst=dict(told.worst),
-            advantage_quantiles={f"{share:g}": told.quantile(share) for share in QUANTILES},
-            answers=ANSWERS,
-            passes=made,
+            unconfirmed=whole.unconfirmed,
+            exposed_records=whole.distribution.exposed,
+            mean_advantage=whole.mean_advantage,
+            worst=dict(whole.largest),
+            advantage_quantiles={f"{q:g}": whole.distribution.quantile(q) for q in QUANTILES},
+            answers=answers.name,
+            passes=passes.made,
         ),
     )
-    return completed(place, audit, told)
+    return _completed(place, audit, whole)
 
 
-def _usable(source: str | Path, chosen: ModelSettings, data: DataSettings) -> DataSettings:
+def _completed(place: Path, audit: Audit, whole: AnswerTotals) -> Audit:
+    """The run directory of an audit whose answers are written, and its audit."""
+    sentences = {
+        ids: [*audit.about.answer(audit, threshold=audit.exposed_above, ids=ids), audit.attacker]
+        for ids in (True, False)
+    }
+    audit = audit.model_copy(
+        update={"sentences": sentences[True], "sentences_without_ids": sentences[False]}
+    )
+    complete_run_directory(
+        place,
+        audit,
+        columns=list(audit.table.columns),
+        rows=[tuple(row.values()) for row in audit.table.rows()],
+        arrays=whole.distribution.histogram(),
+    )
+    shutil.rmtree(place / "cells", ignore_errors=True)
+    # What a kill left of a cell that was then computed again.
+    for left in (place / audit.details.answers).glob(".*.partial"):
+        left.unlink(missing_ok=True)
+    return audit
+
+
+def _usable(source: Path, chosen: ModelSettings, data: DataSettings) -> DataSettings:
     """The data settings with the task, where all that is asked can be had block by block."""
-    if data.target is None:
-        raise InputError("which column is the target?  Name it with --target.")
     code = chosen.named not in (*STREAMED, None) or chosen.code is not None
     file = chosen.file is not None and chosen.file.suffix.lower() != ".skops"
     for given, option in (
@@ -384,10 +399,7 @@ def _usable(source: str | Path, chosen: ModelSettings, data: DataSettings) -> Da
         (data.missing == "impute", "--read missing=impute"),
         (chosen.secret, "--secret"),
         (chosen.answer_noise, "--set answer_noise"),
-        (
-            chosen.observes not in (None, "log_odds", "prediction"),
-            "--set observes",
-        ),
+        (chosen.observes not in (None, "log_odds", "prediction"), "--set observes"),
         (code or file, f"--model {chosen.model}"),
     ):
         if given:
@@ -395,121 +407,68 @@ def _usable(source: str | Path, chosen: ModelSettings, data: DataSettings) -> Da
                 f"{option} needs all records in memory: leave it out where they are streamed "
                 f"({', '.join(STREAMED)} and .skops files of them are), or audit a sample."
             )
-    classifies = chosen.named == "logistic"
-    own = {"logistic": ("C",), "ridge": ("alpha",), "linear": (), None: ("C", "alpha")}
+    keys = {"logistic": ("C",), "ridge": ("alpha",), "linear": (), None: ("C", "alpha")}
     for option in ("C", "alpha", "gamma", "weight_decay"):
-        takes = () if chosen.file is not None else own.get(chosen.named, ())
+        takes = () if chosen.file is not None else keys.get(chosen.named, ())
         if getattr(chosen, option) is not None and option not in takes:
-            raise InputError(f"--{option} does not belong to --model {chosen.model}; leave it out.")
+            raise InputError(f"{option} does not belong to --model {chosen.model}; leave it out.")
+    classifies = chosen.named == "logistic"
     if chosen.file is not None:
         classifies = read_model(chosen.file).classifies
-    elif chosen.model is None and data.task is None:
-        classifies = _names_classes(Path(source), data.target)
+    elif chosen.model is None and data.task is None and data.target is not None:
+        classifies = names_classes(source, data.target)
     if chosen.named in ("ridge", "linear") and data.task == "classification":
         raise InputError(f"--model {chosen.named} predicts a quantity; take --model logistic.")
     return data.model_copy(update={"task": "classification"}) if classifies else data
 
 
-def _names_classes(source: Path, target: str) -> bool:
-    """Whether the target is text, or yes and no, by the files' own types."""
-    from leakscope.subjects.stream.parts import file_pieces, record_files
-
-    files = record_files(source) if source.is_dir() else [source]
-    schema = file_pieces(files[0])[0]
-    if target not in columns_of(source):
-        return False
-    kind = str(schema.field(target).type)
-    return any(word in kind for word in ("string", "bool", "dictionary"))
-
-
-def _blocks(
-    cut: Cut, flipped: bool, block_bytes: int
-) -> Iterator[tuple[FloatArray, FloatArray, Any]]:
-    """Rows with a column of ones, labels as the loss wants them, and the block itself."""
-    for part in cut:
-        assert part.coding is not None
-        classes = bool(part.coding.classes)
-        for block in part.blocks(block_bytes):
-            X = np.empty((len(block.features), block.features.shape[1] + 1))
-            X[:, :-1], X[:, -1] = block.features, 1.0
-            y = block.outputs[:, 0] + (0.5 if classes else 0.0)
-            yield X, 1.0 - y if flipped else y, block
-
-
-def _summed(work: blocks.Work, flipped: bool, block_bytes: int, cut: Cut, _: int) -> Part:
-    found = (work(X, y, block.first_row) for X, y, block in _blocks(cut, flipped, block_bytes))
-    total = tree(found, blocks.added)
-    # A cell whose records were all dropped has no sums.
-    return Part({}, {name: np.asarray(value) for name, value in (total or {}).items()})
-
-
-def _over(passes: Passes, flipped: bool, name: str, work: blocks.Work) -> Sums:
-    """One pass, as the theory asks for it."""
-    cells = passes.run(name, partial(_summed, work, flipped, passes.how.block_bytes))
-    total: Sums = tree((cell.arrays for cell in cells if cell.arrays), blocks.added)
-    return total
-
-
-def _examined(
-    passes: Passes,
-    wanted: DataSettings,
-    settings: AuditSettings,
-    chosen: ModelSettings,
-    name: str,
-) -> _Examined:
-    """The fit on all records: as named, or as a file has it."""
-    classes, drop = wanted.task == "classification", wanted.missing == "drop"
-    facts = passes.facts(classes, drop)
-    standard = settings.scaling == "standard"
-    if chosen.file is not None:
-        return _of_file(passes, facts, chosen, classes, drop)
-    coding = passes.coded(facts, standard, classes, drop)
-    _require_two(coding)
-    over = partial(_over, passes, False)
-    width = len(coding.shift) + 1
+def _fitted(passes: Passes, chosen: ModelSettings, name: str) -> _Examined:
+    """The named model's fit on all records."""
+    assert passes.coding is not None
+    width = len(passes.coding.shift) + 1
     loss = "logistic" if name == "logistic" else "square"
     key = {"logistic": "C", "linear": None}.get(name, "alpha")
     free = LinearFit(loss, np.zeros(width), np.zeros(width))
     given = chosen.C if key == "C" else chosen.alpha
     if key is None:
-        fit, parameters, how = blocks.fitted_by_passes(free, over, "fit"), {}, "no penalty"
+        fit, parameters, how = blocks.fitted_by_passes(free, passes.over, "fit"), {}, "no penalty"
     elif given is not None:
-        fit = blocks.fitted_by_passes(_with(free, key, given), over, "fit")
+        fit = blocks.fitted_by_passes(_penalised(free, key, given), passes.over, "fit")
         parameters, how = {key: float(given)}, f"{key} as given"
     else:
-        fit, level = _chosen(free, name, key, over)
+        fit, level = _penalty_chosen(free, name, key, passes.over)
         parameters, how = {key: level}, f"{key} by leave-one-out"
-    inside = ", ".join(f"{one}={value:.4g}" for one, value in parameters.items())
-    origin = how
+    inside = ", ".join(f"{parameter}={value:.4g}" for parameter, value in parameters.items())
     if chosen.model is None:
-        origin = f"a stand-in that leakscope fitted because no model was given ({how})"
+        how = f"a stand-in that leakscope fitted because no model was given ({how})"
     model = ExaminedModel(
         type=TYPES[name],
         name=f"{TYPES[name]}({inside})",
-        origin=origin,
+        origin=how,
         parameters=dict(parameters),
         stand_in=chosen.model is None,
     )
-    return _Examined(fit, model, coding)
+    return _Examined(fit, model)
 
 
-def _with(fit: LinearFit, key: str, value: float) -> LinearFit:
+def _penalised(fit: LinearFit, key: str, value: float) -> LinearFit:
     """The same with a penalty on all but the intercept."""
     penalty = np.full(len(fit.theta), 1.0 / value if key == "C" else value)
     penalty[-1] = 0.0
     return replace(fit, penalty=penalty)
 
 
-def _chosen(free: LinearFit, name: str, key: str, over: blocks.Pass) -> tuple[LinearFit, float]:
+def _penalty_chosen(
+    free: LinearFit, name: str, key: str, over: blocks.Pass
+) -> tuple[LinearFit, float]:
     """The penalty of the grid whose answers about left-out records have the least loss."""
     grid = PENALTIES[name] if key == "C" else PENALTIES[name][::-1]
     if key == "alpha":
         # Of the square loss one pass has every fit, and one more prices all.
-        start = _with(free, key, 1.0)
-        slope, _, sums = blocks.hessian_of(start, over, "fit")
+        slope, _, sums = blocks.hessian_of(_penalised(free, key, 1.0), over, "fit")
         fits, inverses = [], []
         for value in grid:
-            fit = _with(free, key, value)
+            fit = _penalised(free, key, value)
             inverse = spd_inverse(sums["curved"] + np.diag(fit.penalty), "the model")
             fits.append(replace(fit, theta=-inverse @ slope))
             inverses.append(inverse)
@@ -520,67 +479,60 @@ def _chosen(free: LinearFit, name: str, key: str, over: blocks.Pass) -> tuple[Li
 
     def loss(value: float) -> float:
         near = min(known, key=lambda other: abs(np.log(other / value)), default=None)
-        start = _with(free if near is None else known[near], key, value)
-        label = f"{value:.3g}"
+        start = _penalised(free if near is None else known[near], key, value)
         try:
-            fit = blocks.fitted_by_passes(start, over, f"fit {label}")
-            _, inverse, _ = blocks.hessian_of(fit, over, f"hessian {label}")
+            fit = blocks.fitted_by_passes(start, over, f"fit {value:.3g}")
+            _, inverse, _ = blocks.hessian_of(fit, over, f"hessian {value:.3g}")
         except InputError:
             # With a penalty as small as this no fit settles.
             return np.inf
         known[value] = fit
-        return float(blocks.left_out_losses((fit,), inverse[None], over, f"price {label}")[0])
+        name = f"price {value:.3g}"
+        return float(blocks.left_out_losses((fit,), inverse[None], over, name)[0])
 
     best = least_loss(grid, loss)
     return known[best], best
 
 
-def _of_file(
-    passes: Passes, facts: Any, chosen: ModelSettings, classes: bool, drop: bool
-) -> _Examined:
+def _of_file(passes: Passes, facts: Any, chosen: ModelSettings) -> _Examined:
     """A model of a file, on features as they are or standardised, of which it is the optimum."""
     assert chosen.file is not None
-    file = read_model(chosen.file)
-    estimator, shown = file.estimator, file.path.name
-    inner = innermost(estimator)
-    kind = type(inner).__name__
-    if inner is not estimator or kind not in ("Ridge", "LinearRegression", "LogisticRegression"):
+    assert passes.coding is not None
+    file, columns = read_model(chosen.file), passes.columns
+    inner, shown = innermost(file.estimator), file.path.name
+    kind, classes = type(inner).__name__, passes.coding.classes
+    plain = kind in ("Ridge", "LinearRegression", "LogisticRegression")
+    if inner is not file.estimator or not plain or not getattr(inner, "fit_intercept", False):
         raise InputError(
-            f"{shown} holds a {type(estimator).__name__}, which is examined in memory only; Ridge, "
-            "LinearRegression and LogisticRegression alone are blocks."
+            f"{shown} holds a {type(file.estimator).__name__}, which is examined in memory only; "
+            "Ridge, LinearRegression and LogisticRegression alone, with an intercept, are blocks."
         )
-    first: InputError | None = None
+    if classes:
+        known = [str(label) for label in np.asarray(inner.classes_).tolist()]
+        if sorted(known) != list(classes):
+            raise InputError(
+                f"{shown} knows the classes {', '.join(known)}, and the target has "
+                f"{', '.join(classes)}."
+            )
+        passes.flipped = known != list(classes)
+    rows = np.zeros((4, len(passes.coding.shift)))
+    rows[:, 0] = np.arange(4)
+    labels = np.asarray(inner.classes_)[np.arange(4) % 2] if classes else np.arange(4.0)
+    described = fitted.from_sklearn(inner, rows, labels, at_optimum=False)
+    assert isinstance(described, FittedModel)
+    problem = described.problems[0]
+    if np.any(problem.sample_weights != problem.sample_weights[0]):
+        raise InputError(f"{shown} weighs its classes, and is examined in memory only.")
+    assert problem.penalty is not None
+    assert problem.coefficients is not None
+    fit = LinearFit(problem.loss, problem.penalty, problem.coefficients)
+    gradients = []
     for standard in (False, True):
-        coding = passes.coded(facts, standard, classes, drop)
-        _require_two(coding)
-        rows = np.zeros((4, len(coding.shift)))
-        rows[:, 0] = np.arange(4)
-        labels = np.asarray(inner.classes_)[np.arange(4) % 2] if classes else np.arange(4.0)
-        described = fitted.from_sklearn(inner, rows, labels, at_optimum=False)
-        assert isinstance(described, FittedModel)
-        problem = described.problems[0]
-        if classes and len(inner.classes_) != 2:
-            raise InputError(f"{shown} has more than two classes, and is examined in memory only.")
-        if np.any(problem.sample_weights != problem.sample_weights[0]):
-            raise InputError(f"{shown} weighs its classes, and is examined in memory only.")
-        assert problem.penalty is not None
-        assert problem.coefficients is not None
-        theta, penalty = problem.coefficients, problem.penalty
-        if not getattr(inner, "fit_intercept", False):
-            raise InputError(f"{shown} has no intercept, and is examined in memory only.")
-        flipped = False
-        if classes:
-            known = [str(label) for label in np.asarray(inner.classes_).tolist()]
-            if sorted(known) != list(coding.classes):
-                raise InputError(
-                    f"{shown} knows the classes {', '.join(known)}, and the target has "
-                    f"{', '.join(coding.classes)}."
-                )
-            flipped = known != list(coding.classes)
-        fit = LinearFit(problem.loss, penalty, theta)
-        over = partial(_over, passes, flipped)
-        away = blocks.distance_by_a_pass(fit, over, f"optimum {int(standard)}")
-        distance = Distance(*away)
+        passes.coding = ColumnCoding.of(facts, columns, standard=standard)
+        distance = Distance(
+            *blocks.distance_by_a_pass(fit, passes.over, f"optimum {int(standard)}")
+        )
+        gradients.append(distance)
         if distance.relative <= farthest(inner, distance, float(facts.records)):
             model = ExaminedModel(
                 type=kind,
@@ -590,22 +542,12 @@ def _of_file(
                 file=shown,
                 file_sha256=file.sha256,
             )
-            return _Examined(fit, model, coding, flipped, (optimal(distance, holds=True),))
-        first = first or InputError(
-            f"{shown}: the coefficients are not the optimum on these records (the gradient there "
-            f"is {distance.gradient:.3g}, {distance.relative:.2g} of the sampling noise away): it "
-            "was fitted on other data or on features scaled otherwise."
-        )
-    assert first is not None
-    raise first
-
-
-def _require_two(coding: ColumnCoding) -> None:
-    if len(coding.classes) > 2:
-        raise InputError(
-            f"the target has {len(coding.classes)} classes, and two are streamed: more are "
-            "examined in memory; audit a sample."
-        )
+            return _Examined(fit, model, (optimal(distance, holds=True),))
+    raise InputError(
+        f"{shown}: the coefficients are not the optimum on these records (the gradient there is "
+        f"{gradients[0].gradient:.3g}, {gradients[0].relative:.2g} of the sampling noise away): it "
+        "was fitted on other data or on features scaled otherwise."
+    )
 
 
 def _require_many(cavity: blocks.SharedCavity, fraction: float, free: int) -> None:
@@ -638,56 +580,100 @@ def _counted(
     return check_laws(found.pair(), asked.scores, asked.inside, effective=many, heavy=0.0 * asked.y)
 
 
-def _answers(
+def _answered(
     laws: Any,
     check: Check,
+    coding: ColumnCoding,
     flipped: bool,
     block_bytes: int,
-    answers: str,
-    settings: dict[str, Any],
-    cut: Cut,
+    answers: Path,
+    about: Mapping[str, Any],
+    cell: Cell,
     number: int,
 ) -> Part:
     """The last pass: every record's numbers, written as they come."""
-    told = Told(named=NAMED)
-    with AnswersFile(Path(answers, f"{number:07d}.parquet"), settings) as writer:
-        for X, y, block in _blocks(cut, flipped, block_bytes):
-            classes = bool(cut[0].coding and cut[0].coding.classes)
-            columns = _columns(laws(X, y, block.first_row), check, y, classes)
-            columns = {"record_id": block.record_ids, **columns}
-            told.note(columns, block.labels)
-            writer.write(columns)
-    return told.found()
+
+    def tables() -> Iterator[dict[str, NDArray[Any]]]:
+        for group in cell:
+            for block in coding.blocks(group, block_bytes):
+                y = 1.0 - block.y if flipped else block.y
+                numbers = laws(block.X, y, int(block.rows[0]))
+                columns = _columns(numbers, check, y, bool(coding.classes))
+                yield {
+                    "record_id": block.record_ids,
+                    **columns,
+                    **subgroup_columns(block.subgroups),
+                }
+
+    return Part({"records": write_answers(answers / f"{number:07d}.parquet", tables(), about)})
 
 
-def _columns(found: Any, check: Check, y: FloatArray, classes: bool) -> dict[str, NDArray[Any]]:
+def _columns(laws: Any, check: Check, y: FloatArray, classes: bool) -> dict[str, NDArray[Any]]:
+    """The numbers of some records as columns of a table."""
     sign = 2.0 * y - 1.0 if classes else np.ones(len(y))
-    inside, outside = sign * found.mean_in, sign * found.mean_out
-    pair = LawPair(Normal(inside, found.sd_in), Normal(outside, found.sd_out))
-    values = {name: exact(measure(pair)) for name, measure in MEASURED.items()}
-    led = hardly_led(pair, found.shares.effective, found.shares.heavy)
-    confirmed = resolved(outside, found.sd_out) & led & check.holds_at(values["advantage"])
+    inside, outside = sign * laws.mean_in, sign * laws.mean_out
+    pair = LawPair(Normal(inside, laws.sd_in), Normal(outside, laws.sd_out))
+    values = {name: exact(measure(pair)) for name, measure in MEASURES.items()}
+    led = hardly_led(pair, laws.shares.effective, laws.shares.heavy)
+    confirmed = resolved(outside, laws.sd_out) & led & check.holds_at(values["advantage"])
     return {
         **values,
-        "shift_in_sd": (inside - outside) / found.sd_out,
+        "shift_in_sd": (inside - outside) / laws.sd_out,
         "mean_without": outside,
-        "sd_without": found.sd_out,
+        "sd_without": laws.sd_out,
         "mean_with": inside,
-        "sd_with": found.sd_in,
-        "largest_share": found.shares.largest,
-        "confirmed": confirmed & found.converged,
+        "sd_with": laws.sd_in,
+        "largest_share": laws.shares.largest,
+        "confirmed": confirmed & laws.converged,
     }
 
 
-def _in_words(found: _Examined, name: str) -> FittedModel:
+def _in_words(examined: _Examined) -> FittedModel:
     """Two records that stand for all of them where the laws are put into words."""
-    width = len(found.fit.theta)
-    problem = ConvexProblem(
-        y=np.array([0.0, 1.0]),
-        loss=found.fit.loss,
-        X=np.ones((2, width)),
-        penalty=np.ones(width),
-        name=found.model.name,
-        assumptions=found.assumptions,
+    width = len(examined.fit.theta)
+    return FittedModel.of(
+        ConvexProblem(
+            y=np.array([0.0, 1.0]),
+            loss=examined.fit.loss,
+            X=np.ones((2, width)),
+            penalty=np.ones(width),
+            name=examined.model.name,
+            assumptions=examined.assumptions,
+        )
     )
-    return FittedModel.of(problem)
+
+
+def _dataset_entry(
+    source: Path, data: DataSettings, coding: ColumnCoding, whole: AnswerTotals
+) -> DatasetEntry:
+    """What was audited, in a few words."""
+    columns = coding.columns
+    standard = bool((coding.scale != 1.0).any() or coding.target_scale != 1.0)
+    steps = ["read in blocks; record_id: " + (data.id_column or "row numbers, starting at 0")]
+    if columns.drop_missing:
+        steps.append("records with an empty value dropped")
+    if coding.categories:
+        steps.append(
+            f"categories taken as {sum(map(len, coding.categories.values()))} features of 0 and 1, "
+            f"which are not scaled: {', '.join(coding.categories)}"
+        )
+    if standard:
+        steps.append("numeric features standardised to mean 0 and variance 1 over all records")
+    if coding.classes:
+        steps.append(f"target coded by its 2 classes: {', '.join(coding.classes)}")
+    elif standard:
+        steps.append(
+            f"{TARGET_SCALED}: minus {coding.target_shift:.6g}, divided by "
+            f"{coding.target_scale:.6g}"
+        )
+    names = [*columns.features, columns.target, *data.ignore]
+    ignored = [column_name(names, name, "column to ignore", str(source)) for name in data.ignore]
+    return DatasetEntry(
+        name=source.name,
+        records=whole.distribution.count,
+        features=len(coding.shift),
+        outputs=1,
+        target_name=columns.target,
+        steps=steps,
+        person_columns=tuple(name for name in ignored if is_person_name(name)),
+    )
