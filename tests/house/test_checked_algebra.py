@@ -24,7 +24,7 @@ NETWORK = "a network's neurons, or the few points of a relu experiment"
 
 SMALL = {
     "fitted/people.py": GROUP,
-    "fitted/record_population.py": "as many rows as trained models, or as a line has knots",
+    "halves/population.py": "as many rows as trained models, or as a line has knots",
     "fitted/secret.py": "as many rows as values of the column times outputs, or as coefficients",
     "kernels/duals.py": "quadrature nodes",
     "lasso/amp.py": PARAMETERS,

@@ -44,8 +44,8 @@ ALLOWED: dict[str, str] = {
 
 # Files that use the normal law's own functions, which are what measures are made of, and for what.
 NORMAL_FUNCTIONS: dict[str, str] = {
-    "fitted/counted_models.py": "the quantile of a test's chance",
-    "fitted/few_models.py": "the quantile beyond which a shift is claimed, over all records; the "
+    "halves/counting.py": "the quantile of a test's chance",
+    "halves/estimate.py": "the quantile beyond which a shift is claimed, over all records; the "
     "normals that stand for an advantage that was counted; a test of normality",
     "fitted/fitted_laws.py": "the chance of the right label, which is the law itself",
     "fitted/secret.py": "points that stand for a normal law",

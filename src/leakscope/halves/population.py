@@ -113,6 +113,11 @@ class RecordSums:
         return np.sqrt(own * LINE_PARTS / self.directions)
 
     @property
+    def fewest(self) -> FloatArray:
+        """(N,) how many models there are on the side that has fewer."""
+        return np.minimum(self.n_out, self.n_in)
+
+    @property
     def records(self) -> int:
         """How many records there are."""
         return len(self.n_out)
