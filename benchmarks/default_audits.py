@@ -40,7 +40,7 @@ from sklearn.svm import SVC, SVR
 from trust_audit import attacked, count_if_right, levelled
 
 import leakscope
-from leakscope.fitted.refits import score_records
+from leakscope.fitted.refits import answers_of
 
 DATA = Path(os.environ.get("LEAKSCOPE_DATA", "../shared/data"))
 SAMPLE = 600
@@ -113,7 +113,7 @@ def scores_of(model: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:
     if not is_classifier(model):
         return np.asarray(model.predict(X))
     if not hasattr(model, "predict_proba"):
-        return score_records(model[-1], model[:-1].transform(X), y)
+        return answers_of(model[-1], model[:-1].transform(X), y)
     own = np.searchsorted(model.classes_, y)
     chance = np.clip(model.predict_proba(X)[np.arange(len(y)), own], 1e-12, 1 - 1e-12)
     return np.asarray(np.log(chance / (1 - chance)))

@@ -28,7 +28,7 @@ Y = X @ SLOPE + RNG.normal(size=120)
 LABELS = np.where(X @ SLOPE + RNG.normal(size=120) > np.median(X @ SLOPE), "ill", "well")
 
 # What a lumpy law is warned of is the laws' own matter, tested with them.
-LUMPY = pytest.mark.filterwarnings("ignore:For .* of the records one other record")
+LUMPY = pytest.mark.filterwarnings("ignore:For .* of the records a few others")
 
 
 def csv(path, target, **columns):

@@ -13,7 +13,7 @@ from small_data import checked_laws, regression, several_classes, two_classes
 
 from leakscope import fitted, measures
 from leakscope.errors import InputError
-from leakscope.fitted.refits import score_records
+from leakscope.fitted.refits import answers_of
 from leakscope.single_fit import score_moments, shares, solve_cavity
 from leakscope.trust import LEAST_EFFECTIVE
 
@@ -217,7 +217,7 @@ def test_laws_over_a_fresh_population_of_full_size(classes):
     scores = []
     for _ in range(200):
         Z, labels = fresh(250)
-        scores.append(score_records(clone(make).fit(Z, labels), X, y))
+        scores.append(answers_of(clone(make).fit(Z, labels), X, y))
     ratio = laws.nonmember_sd / np.std(scores, axis=0, ddof=1)
     # one fit of 250 records is itself a draw of its population
     assert abs(np.median(ratio) - 1.0) < 0.12

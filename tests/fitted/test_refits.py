@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
@@ -42,8 +42,6 @@ from leakscope.errors import InputError
 from leakscope.fitted.problem import NoLawsError, NotOptimalError
 from leakscope.fitted.refits import (
     WholeFit,
-    fit_again,
-    fresh_copy,
 )
 from leakscope.subjects import opened
 from leakscope.subjects.fit.changes import advised
@@ -255,18 +253,3 @@ def test_a_fit_that_lacks_a_few_rows_is_not_the_optimum(make: Any) -> None:
     fewer = clone(make).fit(X[10:], y[10:])
     with pytest.raises(InputError, match="without some of these records"):
         fitted.from_sklearn(fewer, X, y)
-
-
-@pytest.mark.parametrize("C", [1.0, np.inf])
-@pytest.mark.parametrize("solver", ["newton-cholesky", "lbfgs"])
-def test_a_fit_from_a_start_is_the_one_from_zero(solver: str, C: float) -> None:
-    """scikit-learn 1.6 ended at other intercepts with a start of several classes."""
-    X, y = load_iris(return_X_y=True)
-    X = np.c_[X[:, :2] - X[:, :2].mean(axis=0)]
-    settings = {"solver": solver, "C": C, "tol": 1e-9, "max_iter": 10_000}
-    # Flipped labels, so that an optimum without a penalty exists.
-    y = np.where(np.arange(len(y)) % 7 == 0, (y + 1) % 3, y)
-    released = LogisticRegression(**settings).fit(X, y)
-    found = fit_again(fresh_copy(released), released, X[20:], y[20:], None)
-    plain = LogisticRegression(**settings).fit(X[20:], y[20:])
-    np.testing.assert_allclose(found.predict_proba(X), plain.predict_proba(X), rtol=1e-3, atol=1e-5)

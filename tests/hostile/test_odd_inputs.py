@@ -25,7 +25,7 @@ Y = X @ [1.0, 2.0] + RNG.normal(size=40)
 TABLE = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y)
 
 
-@pytest.mark.filterwarnings("ignore:For .* of the records one other record")
+@pytest.mark.filterwarnings("ignore:For .* of the records a few others")
 def test_truth_values_are_numbers() -> None:
     flags = X > 0
     found = leakscope.audit(flags, Y, model=Ridge().fit(flags, Y))

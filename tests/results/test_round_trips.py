@@ -69,7 +69,7 @@ def test_a_streamed_audit(tmp_path: Path) -> None:
     assert (again.units, again.complete) == (600, False)
 
 
-@pytest.mark.filterwarnings("ignore:For .* of the records one other record")
+@pytest.mark.filterwarnings("ignore:For .* of the records a few others")
 def test_what_failed_and_what_nobody_looked_at_are_told_apart(tmp_path: Path) -> None:
     audit = leakscope.audit(X, Y, model=Ridge().fit(X, Y))
     trust = Trust(audit.checks, np.array([0] * 38 + [-1, -2]))

@@ -25,7 +25,7 @@ from leakscope.data.datasets import Dataset, RecordId
 from leakscope.data.models import ModelFile, read_model
 from leakscope.data.sources import raw_features, read_dataset
 from leakscope.errors import InputError
-from leakscope.fitted.refits import inner_model, score_records
+from leakscope.fitted.refits import answers_of, inner_model
 from leakscope.measures.population import population_threshold
 from leakscope.results.attacks import MembershipTest, ModelMembershipAttack
 from leakscope.settings.attack import PoolAttackSettings
@@ -141,7 +141,7 @@ def _scores(model: Any, X: Any, y: NDArray[Any]) -> FloatArray:
     inner, design = inner_model(model, X)
     names = getattr(inner, "feature_names_in_", None)
     rows = design if names is None else pd.DataFrame(design, columns=names)
-    return score_records(inner, rows, y)
+    return answers_of(inner, rows, y)
 
 
 def _of_files(

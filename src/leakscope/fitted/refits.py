@@ -19,7 +19,6 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
@@ -47,11 +46,7 @@ _WITH_PENALTY = {
 
 # Those whose penalty is C, its inverse.
 _INVERSE = ("LogisticRegression", "LogisticRegressionCV")
-# Decision values of several classes that are log-odds before a softmax.
-_WITH_LOG_ODDS = ("LogisticRegression",)
 
-# The log-odds of a chance of none or all are those of this one.
-LEAST_CHANCE = 1e-12
 
 # Refits on all records of a recipe that is another each time.
 SAME_REFITS = 5
@@ -318,61 +313,15 @@ def fresh_copy(inner: Any, *, penalty: float | None = None) -> Any:
             told = {name: value for name, value in fresh.get_params().items() if name in kept}
             fresh = getattr(linear_model, other)(**told)
         fresh.set_params(**{named[0]: penalty})
-    return _from_a_start(fresh)
-
-
-def _from_a_start(fresh: Any) -> Any:
-    if "warm_start" in fresh.get_params():
-        fresh.set_params(warm_start=True)
     return fresh
 
 
-def fit_again(
-    fresh: Any, released: Any, X: FloatArray, y: Labels, weights: FloatArray | None
-) -> Any:
-    """Fit a copy, from the released coefficients where its solver takes a start; it is returned."""
-    if fresh.get_params().get("warm_start") and hasattr(released, "coef_"):
-        coefficients = np.array(released.coef_)
-        if coefficients.shape[-1] == X.shape[1]:
-            fresh.coef_ = coefficients
-            fresh.intercept_ = np.array(released.intercept_)
-            several = coefficients.ndim == 2 and len(coefficients) > 2
-            if fresh.get_params().get("solver") == "newton-cholesky" and several:
-                # scikit-learn 1.6 forgets what a start has of the last class, where no penalty
-                # says how much; softmax knows differences only, so a start may do without it.
-                fresh.intercept_ -= fresh.intercept_[-1]
-                if penalty_of(fresh) == ("C", np.inf):
-                    fresh.coef_ -= fresh.coef_[-1]
-            for name in ("classes_", "n_features_in_", "scale_"):
-                if hasattr(released, name):
-                    setattr(fresh, name, getattr(released, name))
+def fit_again(fresh: Any, X: FloatArray, y: Labels, weights: FloatArray | None) -> Any:
+    """Fit a copy, without what its solver warns of; it is returned."""
     extra = {} if weights is None else {"sample_weight": weights}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fresh.fit(X, y, **extra)
-    return fresh
-
-
-def score_records(estimator: Any, X: Any, y: Labels) -> FloatArray:
-    """The score that the laws are about: own label's log-odds or margin, or the prediction."""
-    if hasattr(estimator, "decision_function"):
-        codes = np.searchsorted(estimator.classes_, y)
-        score = np.asarray(estimator.decision_function(X), dtype=np.float64)
-        if score.ndim == 1:
-            return np.asarray(np.where(codes == 1, score, -score))
-        if any(name in _WITH_LOG_ODDS for name in class_names(estimator)):
-            return np.asarray(label_log_odds(score, codes))
-        return np.asarray(score[np.arange(len(codes)), codes])
-    if hasattr(estimator, "predict_proba"):
-        codes = np.searchsorted(estimator.classes_, y)
-        chance = np.asarray(estimator.predict_proba(X), dtype=np.float64)[
-            np.arange(len(codes)), codes
-        ]
-        return np.asarray(special.logit(np.clip(chance, LEAST_CHANCE, 1.0 - LEAST_CHANCE)))
-    if "_GeneralizedLinearRegressor" in class_names(estimator):
-        # Before the link: Poisson, gamma and Tweedie regression answer with its exponential.
-        return np.asarray(X @ estimator.coef_ + estimator.intercept_, dtype=np.float64)
-    return np.asarray(estimator.predict(X), dtype=np.float64).reshape(len(y))
+        return fresh.fit(X, y, **extra)
 
 
 class Refitting(Protocol):
@@ -518,7 +467,7 @@ class WholeFit:
         with warnings.catch_warnings():
             # Fitted on a frame and asked with its numbers: the columns are the same.
             warnings.simplefilter("ignore")
-            return _answers(model, self.X, self.y, observes, self.found.inner)
+            return answers_of(model, self.X, self.y, observes, inner=self.found.inner)
 
     def _weights_by_name(self, rows: Rows) -> dict[str, FloatArray]:
         """Sample weights go to the last step of each pipeline on the way."""
@@ -536,8 +485,14 @@ class WholeFit:
         return {f"{prefix}sample_weight": self.weights[rows]}
 
 
-def _answers(model: Any, X: Any, y: Labels, observes: Observed | None, inner: Any) -> FloatArray:
-    """The scores that the user's own object gives; ``inner`` is the released one inside."""
+def answers_of(
+    model: Any, X: Any, y: Labels, observes: Observed | None = None, *, inner: Any = None
+) -> FloatArray:
+    """The scores (N,), or (N, d), that an object itself gives records, as the laws have them.
+
+    ``inner`` is the released estimator inside, which knows the classes and the target's scale.
+    """
+    inner = model if inner is None else inner
     if not hasattr(inner, "classes_"):
         values = np.asarray(model.predict(X), dtype=np.float64).reshape(len(y))
         if "_GeneralizedLinearRegressor" in class_names(inner):

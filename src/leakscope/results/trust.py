@@ -1,12 +1,7 @@
-"""Which numbers can be relied on, and by which check: trust is earned, unit by unit.
+"""Which numbers can be relied on: confirmed, range or unknown, unit by unit.
 
-A unit (a record or a group) is confirmed only by a check that was made for it.  There is no other
-way to build a :class:`Trust`: what nobody looked at is not confirmed, and what was looked at and
-found wanting is not confirmed either.
-
-A number that is not confirmed may have an interval that holds: the unit is *uncertain*.  It is
-known to lie between two ends, and verbs that compare with a limit go by these.  Of the others
-nothing is known.
+A unit (a record or a group) is confirmed only by a check that was made for it.  One whose interval
+holds, while its number is not confirmed, has a range; of the others nothing is known.
 """
 
 from __future__ import annotations
@@ -25,22 +20,21 @@ FAILED, UNCHECKED, UNCERTAIN = -1, -2, -3
 MOST_CHECKS = 100
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False)
 class Trust:
     """The check that each unit passed.
 
-    Built by :meth:`checked`; ``checks`` are sentences, ``passed`` the number of the sentence that
-    holds for each unit, ``UNCHECKED`` where none was made, ``FAILED`` where one failed and
-    ``UNCERTAIN`` where one failed and the unit's interval holds.
+    Built by :meth:`checked`; ``checks`` are sentences, ``passed`` (U,) the number of the sentence
+    that holds for each unit, or what stands in its place.
 
     Examples
     --------
     >>> import numpy as np
     >>> from leakscope.results import Trust
     >>> shares = np.array([0.1, 0.7, np.nan])
-    >>> found = Trust.checked("few share it", shares <= 0.4, looked=~np.isnan(shares))
-    >>> found.confirmed.tolist(), [found.why(row) for row in range(3)]
-    ([True, False, False], ['few share it', 'failed: few share it', 'not checked'])
+    >>> trust = Trust.checked("few share it", shares <= 0.4, looked=~np.isnan(shares))
+    >>> trust.status.tolist(), [trust.why(row) for row in range(3)]
+    (['confirmed', 'unknown', 'unknown'], ['few share it', 'failed: few share it', 'not checked'])
     """
 
     checks: tuple[str, ...]
@@ -48,14 +42,13 @@ class Trust:
 
     def __init__(self, checks: Sequence[str], passed: NDArray[np.integer]) -> None:
         numbers = np.asarray(passed)
-        told = tuple(str(sentence).strip() for sentence in checks)
-        if not all(told) or len(told) > MOST_CHECKS:
+        sentences = tuple(str(sentence).strip() for sentence in checks)
+        if not all(sentences) or len(sentences) > MOST_CHECKS:
             raise ValueError(f"checks must say what was checked, and be at most {MOST_CHECKS}")
-        if numbers.size and (numbers.max() >= len(told) or numbers.min() < UNCERTAIN):
+        if numbers.size and (numbers.max() >= len(sentences) or numbers.min() < UNCERTAIN):
             raise ValueError("a unit cannot have passed a check that is not named")
-        numbers = numbers.astype(np.int8)
-        object.__setattr__(self, "checks", told)
-        object.__setattr__(self, "passed", numbers)
+        object.__setattr__(self, "checks", sentences)
+        object.__setattr__(self, "passed", numbers.astype(np.int8))
 
     @classmethod
     def checked(
@@ -63,17 +56,12 @@ class Trust:
         check: str,
         passed: NDArray[np.bool_],
         *,
-        looked: NDArray[np.bool_] | None = None,
+        looked: NDArray[np.bool_] | bool = True,
         bounded: NDArray[np.bool_] | bool = False,
     ) -> Trust:
-        """One check: who passed it, among those that it looked at (all where left out).
-
-        ``bounded`` are those whose intervals hold all the same.
-        """
-        good = np.asarray(passed, dtype=np.bool_)
-        seen = np.ones(len(good), dtype=np.bool_) if looked is None else np.asarray(looked)
-        wanting = np.where(bounded, UNCERTAIN, np.where(seen, FAILED, UNCHECKED))
-        return cls((check,), np.where(seen & good, 0, wanting))
+        """One check: who passed it among those looked at, and whose intervals hold all the same."""
+        wanting = np.where(bounded, UNCERTAIN, np.where(looked, FAILED, UNCHECKED))
+        return cls((check,), np.where(np.asarray(passed, dtype=np.bool_) & looked, 0, wanting))
 
     @classmethod
     def nobody(cls, units: int) -> Trust:
@@ -82,24 +70,28 @@ class Trust:
 
     @property
     def confirmed(self) -> NDArray[np.bool_]:
-        """(U,) whether a check was made for the unit and it passed."""
+        """(U,) whether it is confirmed."""
         return np.asarray(self.passed >= 0)
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """(U,) whether it is confirmed, or its interval holds."""
+        """(U,) whether it is confirmed, or has a range."""
         return np.asarray(self.confirmed | (self.passed == UNCERTAIN))
+
+    @property
+    def status(self) -> NDArray[np.str_]:
+        """(U,) "confirmed", "range" or "unknown"."""
+        return np.where(self.confirmed, "confirmed", np.where(self.known, "range", "unknown"))
 
     def why(self, unit: int) -> str:
         """The check that a unit passed or failed, in words."""
         number = int(self.passed[unit])
-        if number == UNCHECKED:
-            return "not checked"
-        if number == UNCERTAIN:
-            return f"its interval holds; failed: {'; '.join(self.checks)}"
-        if number == FAILED:
-            return f"failed: {'; '.join(self.checks)}" if self.checks else "failed"
-        return self.checks[number]
+        if number >= 0:
+            return self.checks[number]
+        failed = f"failed: {'; '.join(self.checks)}" if self.checks else "failed"
+        return {FAILED: failed, UNCERTAIN: f"its interval holds; {failed}"}.get(
+            number, "not checked"
+        )
 
     def take(self, units: NDArray[np.intp] | slice) -> Trust:
         """That of some units."""

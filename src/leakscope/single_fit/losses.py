@@ -218,11 +218,7 @@ LOSSES: dict[str, Loss] = _Losses(
         lambda z, y: np.asarray(np.exp(z) - np.asarray(y) * z),
         lambda z, y: np.asarray(np.exp(z) - y),
         lambda z, y: np.asarray(np.exp(z) + 0.0 * np.asarray(y)),
-        lambda m, k, y: _exponential_prox(
-            np.asarray(m + k * np.asarray(y), dtype=np.float64),
-            np.asarray(k, dtype=np.float64),
-            1.0,
-        ),
+        _poisson_prox,
         log_link=True,
         longest_step=1.0,
     ),

@@ -155,7 +155,7 @@ class AdvisedFit(Fit):
         names = self.names if columns is None else tuple(self.names[k] for k in columns)
         self._require_classes(labels, "what is left")
         fresh = fresh_copy(self.estimator, penalty=penalty)
-        fit_again(fresh, self.estimator, design, labels, weights)
+        fit_again(fresh, design, labels, weights)
         return AdvisedFit(
             self.audited,
             fresh,

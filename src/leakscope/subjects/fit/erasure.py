@@ -21,7 +21,6 @@ from leakscope.fitted.refits import (
     Unwrapped,
     penalty_of,
     same_numbers,
-    score_records,
     unwrapped,
 )
 from leakscope.results.audit import EXPOSED_ABOVE
@@ -191,11 +190,7 @@ def _by_answers(
 ) -> tuple[Found, NDArray[np.intp] | None, tuple[str, ...]]:
     """Without an equation of its own: its answers beside those of either fit."""
 
-    def answers(estimator: Any) -> FloatArray:
-        found = unwrapped(estimator, fit.X)
-        return score_records(found.inner, found.design, np.ravel(np.asarray(fit.y)))
-
-    now, without, whole = answers(after), answers(exact), answers(fit.estimator)
+    now, without, whole = map(fit.whole.answers, (after, exact, fit.estimator))
     effect = float(np.abs(whole - without).max())
     if np.abs(now - without).max() <= EXPLAINED * effect:
         return "erased", rows, ()
