@@ -94,7 +94,7 @@ def test_best_lambda_beats_a_grid() -> None:
 
 def test_trade_off_curve() -> None:
     curve = lasso_trade_off(DATA, points=30)
-    assert curve.to_frame().shape == (30, 5)
+    assert curve.sigma_eta.shape == (30,)
     assert np.isfinite(curve.generalization_error).all()
     assert (curve.joint_onavg_kl >= curve.cw_onavg_kl * (1.0 - 1e-9)).all()
     # not monotone: the divergence falls, then rises towards the edge

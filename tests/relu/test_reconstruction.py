@@ -239,13 +239,6 @@ def test_weights_that_are_nearly_right(seed):
     assert found.guarantee in (None, 0.0)
 
 
-def test_to_dict_and_to_frame():
-    found = relu.reconstruct(optimum(3))
-    values = found.to_dict()
-    assert values["candidates"][0]["x"] == found.candidates[0].x
-    assert list(found.to_frame().columns[:3]) == ["x", "label", "theorem"]
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -92,12 +92,6 @@ class LassoTradeOff:
         """Plain lists for JSON."""
         return {name: plain(value) for name, value in vars(self).items() if name != "setting"}
 
-    def to_frame(self) -> Any:
-        """One row a noise level, as a pandas data frame."""
-        import pandas as pd
-
-        return pd.DataFrame(self.to_dict())
-
 
 def lasso_trade_off(
     setting: LassoSetting, sigma_eta: ArrayLike | None = None, *, points: int = 60

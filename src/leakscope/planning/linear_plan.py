@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from scipy import optimize
@@ -55,9 +55,6 @@ from leakscope.settings.plan import (
     LinearKnob,
     LinearMethod,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Knob = Literal["features", "noise", "noise_nonmembers", "ridge", "answers"]
 RandomState = int | np.random.Generator | Key | None
@@ -512,19 +509,6 @@ class TradeOff:
     advantage_label_known: FloatArray
     generalization_error: FloatArray
     method: LinearMethod
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per setting."""
-        import pandas as pd
-
-        return pd.DataFrame(
-            {
-                self.knob: self.settings,
-                "advantage": self.advantage,
-                "advantage_label_known": self.advantage_label_known,
-                "generalization_error": self.generalization_error,
-            }
-        )
 
 
 def trade_off_curve(

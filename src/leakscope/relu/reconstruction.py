@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,9 +29,6 @@ from leakscope.relu.moments import (
 from leakscope.relu.network import TwoLayerNetwork, signs
 from leakscope.relu.pieces import Ask, Crossing, Pieces, crossings, find_pieces, flats, pieces
 from leakscope.settings.attack import RECONSTRUCT_DEFAULTS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Form = Literal["printed", "pieces", "moments"]
 
@@ -126,21 +123,6 @@ class Reconstruction:
             source="relu Thms 3.1 to 3.4, Algorithm 1",
             assumptions=self.assumptions,
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            **vars(self),
-            "candidates": [candidate.to_dict() for candidate in self.candidates],
-            "flats": [flat.to_dict() for flat in self.flats],
-            "assumptions": [vars(one) for one in self.assumptions],
-        }
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row a candidate."""
-        import pandas as pd
-
-        return pd.DataFrame([candidate.to_dict() for candidate in self.candidates])
 
 
 def reconstruct(

@@ -22,14 +22,7 @@ LassoKnob = Literal["sigma_eta", "lam", "all"]
 
 
 class LinearDesignSettings(BaseModel):
-    """Least squares or ridge on Gaussian records: the training set, the model, its answers.
-
-    Examples
-    --------
-    >>> from leakscope.settings.plan import LinearDesignSettings
-    >>> LinearDesignSettings(n=100, p=400, dim=3000).sigma
-    1.0
-    """
+    """Least squares or ridge on Gaussian records: the training set, the model, its answers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -58,14 +51,7 @@ class LinearDesignSettings(BaseModel):
 
 
 class LinearPlanSettings(BaseModel):
-    """What is asked about a linear design.
-
-    Examples
-    --------
-    >>> from leakscope.settings.plan import LinearPlanSettings
-    >>> LinearPlanSettings().method
-    'exact'
-    """
+    """What is asked about a linear design."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -98,14 +84,7 @@ class LinearPlanSettings(BaseModel):
 
 
 class LassoDesignSettings(BaseModel):
-    """A private LASSO in the limit of many records and coefficients.
-
-    Examples
-    --------
-    >>> from leakscope.settings.plan import LassoDesignSettings
-    >>> LassoDesignSettings(alpha=0.5, rho=0.1, sigma_xi=0.1, lam=1.0, sigma_eta=0.2).mechanism
-    'objective'
-    """
+    """A private LASSO in the limit of many records and coefficients."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -133,14 +112,7 @@ class LassoDesignSettings(BaseModel):
 
 
 class LassoPlanSettings(BaseModel):
-    """What is asked about a private LASSO.
-
-    Examples
-    --------
-    >>> from leakscope.settings.plan import LassoPlanSettings
-    >>> LassoPlanSettings().delta
-    (0.001, 1e-05)
-    """
+    """What is asked about a private LASSO."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -185,14 +157,7 @@ def _forms(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class NetworkPlanSettings(BaseModel):
-    """Which networks are compared, and how.
-
-    Examples
-    --------
-    >>> from leakscope.settings.plan import NetworkPlanSettings
-    >>> NetworkPlanSettings().depths
-    (1, 3, 10)
-    """
+    """Which networks are compared, and how."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
