@@ -9,17 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import leakscope
 from leakscope import advising
 from leakscope.cli import main
-from leakscope.cli.advise import _again
 from leakscope.errors import InputError
-from leakscope.recipes.recipe import recipe_of
 from leakscope.settings import AuditSettings
 from leakscope.settings.audit import TrainingSettings
 from leakscope.subjects.laws import MEASURES
@@ -129,14 +125,6 @@ def test_noise_on_the_answers_meets_the_target_by_the_laws(own, advice) -> None:
     assert float(own.laws.noised(0.9 * noise).highest(advantage).max()) > TARGET.value
 
 
-def test_noise_is_not_sent_back_to_an_audit_that_refuses_it(advice) -> None:
-    """Advice said --answer-noise, and the audit of a training refused it."""
-    noise = next(option for option in advice.options if option.name == "output noise")
-    assert _again(noise, None) == ""
-    exact = noise.model_copy(update={"worst_low": None, "worst_high": None})
-    assert "--answer-noise" in _again(exact, None)
-
-
 def test_an_estimator_is_changed_by_its_parameters() -> None:
     features, labels = load_breast_cancer(return_X_y=True)
     features, labels = features[:200], labels[:200]
@@ -166,14 +154,6 @@ def test_a_quantity_is_priced_by_its_squared_error() -> None:
     assert found.loss == "squared error"
 
 
-def test_more_than_two_classes_say_what_accuracy_counts() -> None:
-    features, labels = load_wine(return_X_y=True)
-    result = trained_audit(features, labels, RandomForestClassifier(8, random_state=0))
-    found = leakscope.advise(result, TARGET)
-    assert any("more than half" in note for note in found.notes)
-    assert any("--try" in note for note in found.notes)
-
-
 @pytest.mark.parametrize(
     ("target", "words"),
     [
@@ -192,13 +172,6 @@ def test_an_audit_of_a_fitted_model_has_nothing_to_try() -> None:
     result = leakscope.audit(X, Y, model=LogisticRegression().fit(X, Y))
     with pytest.raises(InputError, match="not one of a training"):
         leakscope.advise(result, TARGET, tries={"C": [0.1]})
-
-
-def test_two_partial_functions_are_two_trainings(tmp_path: Path) -> None:
-    keep = str(tmp_path / "models")
-    trained_audit(X, Y, partial(train, shrink=0.01), models=2, keep=keep)
-    other = trained_audit(X, Y, partial(train, shrink=30.0), models=2, keep=keep)
-    assert other.details.reused == 0
 
 
 @pytest.fixture
@@ -231,16 +204,6 @@ def trained(folder: Path) -> list[str]:
     """The settings of the models of halves, without the check before them, whose seeds are 1, 2."""
     lines = [line.split() for line in (folder / "trained.txt").read_text().splitlines()]
     return [shrink for _, seed, shrink in lines if seed not in ("1", "2")]
-
-
-def test_the_last_step_of_a_pipeline_is_proposed_first() -> None:
-    """It was --try memory=..., the first parameter of any pipeline."""
-    pipeline = make_pipeline(StandardScaler(), RandomForestClassifier(n_estimators=5))
-    recipe = recipe_of(pipeline, np.zeros((2, 1)), np.arange(2), "classification")
-    found = recipe.options
-    assert next(iter(found)).startswith("randomforestclassifier__")
-    assert found == recipe.subject.get_params()
-    assert found.keys() == pipeline.get_params().keys()
 
 
 def test_a_run_is_advised_and_nothing_is_trained_twice(run: Path, capsys) -> None:

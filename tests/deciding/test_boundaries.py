@@ -213,9 +213,8 @@ def test_groups_of_one_row_are_rows(tmp_path: Path) -> None:
     table = pd.read_csv(visits(tmp_path / "visits.csv"))
     table["visit"] = np.arange(len(table))
     told: dict[str, Any] = {"target": "sick", "group_column": "visit", "model": "logistic"}
-    with pytest.raises(InputError, match="group_column") as refused:
+    with pytest.raises(InputError, match="group"):
         leakscope.audit_frame(table, ignore=["nr"], **told)
-    assert refused.value.option == "group_column"
     rows = leakscope.audit_frame(table, ignore=["nr", "patient"], **told)
     assert rows.dataset.person_columns == ("nr", "patient")
 
@@ -259,7 +258,7 @@ def test_three_attackers_stand_on_the_form_and_one_is_judged(logistic: Audit) ->
     assert found.against[2].within is False
     assert any("Against an insider, who knows all" in sentence for sentence in found.summary)
     assert "Against other attackers" in decision_html(found)
-    with pytest.raises(InputError, match=r"audit with --fraction 0\.95"):
+    with pytest.raises(InputError, match="audit with --attacker insider"):
         leakscope.decide(logistic, threshold_advantage=0.4, attacker="insider")
     model = LogisticRegression(C=0.1).fit(X, CLASSES)
     with pytest.warns(UserWarning, match="not confirmed"):
@@ -354,9 +353,6 @@ def test_what_is_proposed_of_a_model_in_memory_needs_no_file(logistic: Audit) ->
         (["--threshold-advantage", "0.01"], 3, 3),
         (["--threshold-tpr", "0.9"], 0, 0),
         (["--threshold-tpr", "0.0011"], 3, 3),
-        (["--threshold-ppv", "0.9", "--prior", "0.5"], 0, 0),
-        (["--threshold-ppv", "0.51", "--prior", "0.5"], 3, 3),
-        (["--threshold-ppv", "0.9"], 2, 2),
     ],
 )
 def test_audit_and_decide_judge_by_the_same_thresholds(

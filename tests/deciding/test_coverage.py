@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,6 @@ from leakscope.errors import InputError
 from leakscope.measuring import measure_canaries
 from leakscope.reporting.decision_page import decision_html, decision_markdown
 from leakscope.results import Decision
-from leakscope.results.decision import CoverageRow
 
 LIMIT = {"threshold_advantage": 0.9}
 
@@ -49,16 +47,6 @@ def test_every_attack_has_a_row_and_says_whether_it_was_run(filed: Path) -> None
     assert "model inversion" in found["not available"]
     assert sum(map(len, found.values())) == len(record.coverage) == 19
     assert record.summary[-1].startswith("Attacks: 2 run; 6 that")
-
-
-def test_no_row_says_twice_that_it_was_not_run(filed: Path) -> None:
-    record = leakscope.decide(filed / "run", **LIMIT)
-    assert not any(row.found.startswith("not run") for row in record.coverage)
-    page = " ".join(re.sub(r"<[^>]*>", " ", decision_html(record)).split())
-    for text in (page, decision_markdown(record)):
-        assert not re.search(r"not run( \|)? not run", text)
-        assert "not applicable" in text
-    assert CoverageRow(attack="inversion", ran=False, found="not run").state == "not run"
 
 
 @pytest.mark.parametrize(
@@ -147,11 +135,3 @@ def test_groups_are_in_the_record(filed: Path, tmp_path: Path) -> None:
         assert "south" in redacted
         assert "islands" not in redacted
     assert leakscope.decide(filed / "run", **LIMIT).subgroups == []
-
-
-def test_what_the_number_of_questions_changes_is_said(filed: Path) -> None:
-    def words(queries: int | None) -> str:
-        return " ".join(leakscope.decide(filed / "run", queries=queries, **LIMIT).summary)
-
-    assert "questions" not in words(None)
-    assert "The 1,000 questions that each recipient may ask change no number here" in words(1000)

@@ -82,8 +82,8 @@ def advise(
 
     Searched: noise on the answers, what the kind of model says can be changed of it (of a process
     its training noise and the number of features, of a fitted model its penalty and its features,
-    of a training the options in ``tries``), and dropping the most exposed.  Each is priced by
-    cross-validation; the cheapest comes first.
+    of a training the options in ``tries``), dropping the most exposed, and each of these with noise
+    on the answers.  Each is priced by cross-validation; the cheapest comes first.
 
     Parameters
     ----------

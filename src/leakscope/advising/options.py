@@ -111,10 +111,7 @@ class Advising:
         laws, target = self.laws, self.target
         if not laws.takes_noise:
             return []
-        variance = None if laws.unknown else laws.least_noise(target)
-        sd = None
-        if variance is not None:
-            sd = rounded_up(float(np.sqrt(variance)), self.terms.noise_digits)
+        sd = self.noise_needed(laws)
         told: tuple[str, ...]
         if sd is None:
             most = laws.most_noise(target)
@@ -149,6 +146,7 @@ class Advising:
         else:
             levels = scan.levels
         alone: dict[float, Priced] = {}
+        noised: list[tuple[Priced, str]] = []
         changes = False
         for level in levels:
             subject = change.at(level)
@@ -159,6 +157,7 @@ class Advising:
                 continue
             changes = changes or subject is not self.subject
             (alone[level],) = self.priced(change.of(level), laws, held, _later(change.at, level))
+            noised += self.noised(alone[level], laws, held, change.words(level))
         if not changes:
             return []
         best = self.best(alone, scan.found if change.between is not None else None)
@@ -171,7 +170,8 @@ class Advising:
                 [*alone.values()],
                 (*change.told(scan), *self.cheaper(best, alone), *change.always),
                 change.unmet,
-            )
+            ),
+            *self.pair(change.name, noised, change.always),
         ]
 
     def dropping(self) -> list[AdviceOption]:
@@ -186,6 +186,7 @@ class Advising:
         places = np.linspace(0, len(path.steps) - 1, self.points).round().astype(int).tolist()
         counts = sorted({*(path.steps[place].dropped for place in places), path.best.dropped})
         alone: dict[float, Priced] = {}
+        noised: list[tuple[Priced, str]] = []
         for count in counts:
             kept = path.kept(units, count)
             left = _later(subject.keep, kept) if count else lambda: subject
@@ -197,10 +198,13 @@ class Advising:
                 continue  # a fold has lost a class, and no price
             gone = [subject.ids[int(unit)] for unit in path.order[:count]]
             (alone[count],) = self.priced({"dropped": float(count)}, laws, held, left, dropped=gone)
+            words = f"Drop {count} of {units} {subject.unit}s"
+            noised += self.noised(alone[count], laws, held, words)
         best = self.best(alone, path.best.dropped)
         words = f"Drop {best.setting['dropped']:.0f} of {units} {subject.unit}s"
         notes = path.notes(units, subject.unit, target, most)
-        return [self.option("dropping", best, words, [*alone.values()], notes)]
+        dropping = self.option("dropping", best, words, [*alone.values()], notes)
+        return [dropping, *self.pair("dropping", noised, ())]
 
     # How they are found.
 
@@ -269,6 +273,37 @@ class Advising:
             return ()
         where = " and ".join(f"{level:.4g}" for level in cheapest.setting.values())
         return (f"More is cheaper still: at {where} the error is {cheapest.error:.4g}.",)
+
+    def noise_needed(self, laws: UnitLaws) -> float | None:
+        """The least standard deviation of noise on the answers, where laws are known."""
+        variance = None
+        if not laws.unknown and laws.takes_noise:
+            variance = laws.least_noise(self.target)
+        if variance is None:
+            return None
+        return rounded_up(float(np.sqrt(variance)), self.terms.noise_digits)
+
+    def noised(
+        self, alone: Priced, laws: UnitLaws, held: HeldOut | None, words: str
+    ) -> list[tuple[Priced, str]]:
+        """A setting with the least noise on the answers that it still needs, and its words."""
+        sd = self.noise_needed(laws)
+        if not sd or held is None:
+            return []
+        (priced,) = self.priced(alone.setting, laws, held, alone.changed, [sd], alone.dropped)
+        return [(priced, words)]
+
+    def pair(
+        self, name: str, noised: Sequence[tuple[Priced, str]], notes: tuple[str, ...]
+    ) -> list[AdviceOption]:
+        """The cheapest change with noise on the answers; none where nothing but noise changes."""
+        best = min(noised, key=lambda setting: setting[0].error, default=None)
+        if best is None or best[0].changed() is self.subject:
+            return []
+        noise = self.terms.noise.format(sd=best[0].noise)
+        words = f"{best[1]} and {noise[:1].lower()}{noise[1:]}"
+        curve = [priced for priced, _ in noised]
+        return [self.option(f"{name} + output noise", best[0], words, curve, notes)]
 
     # How they are told.
 

@@ -152,8 +152,8 @@ def _require_attacker(evidence: Evidence, settings: DecideSettings) -> None:
     asked = audit.question, audit.fraction or ATTACKERS["pool"][1]
     if asked != (question, fraction):
         raise InputError(
-            f"the thresholds are for the {name}, and the audit asked --question {asked[0]} "
-            f"--fraction {asked[1]:g}; audit with --question {question} --fraction {fraction:g}."
+            f"the thresholds are for the {name}, and the audit was against another attacker; audit "
+            f"with --attacker {name}."
         )
 
 

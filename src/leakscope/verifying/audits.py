@@ -35,7 +35,6 @@ from leakscope.subjects.subject import (
 from leakscope.verifying.checks import (
     NumberCheck,
     Outcome,
-    binomial_score,
     mean_score,
     rows_to_check,
     spread_score,
@@ -284,25 +283,10 @@ class Counts:
             return [NumberCheck(name, "advantage", float(self.predicted[row]), seen, error, NEAR)]
         if isinstance(self.member, Normal) and isinstance(self.nonmember, Normal):
             return self._of_normal(row, name, self.member.take(row), self.nonmember.take(row))
-        return [
-            self._of_test(row, name, "TPR of its test", self.inside[:, row], self.member),
-            self._of_test(row, name, "FPR of its test", ~self.inside[:, row], self.nonmember),
-        ]
-
-    def _of_test(self, row: int, name: str, quantity: str, models: Mask, law: Any) -> NumberCheck:
-        """How often a unit's test says yes, where answers take few values."""
-        values = law.values[row]
-        own = [side.take(np.array([row])) for side in (self.member, self.nonmember)]
-        densities = [np.reshape([side.log_density(v)[0] for v in values], -1) for side in own]
-        chance = min(float(law.probabilities[row][densities[0] > densities[1]].sum()), 1.0)
-        count, often = int(models.sum()), int((self.yes[:, row] & models).sum())
-        if count < LEAST_OF_EACH:
-            return NumberCheck(name, quantity, chance, math.nan, math.nan, OF_CHANCE)
-        error, score = (
-            math.sqrt(chance * (1.0 - chance) / count),
-            binomial_score(often, count, chance),
-        )
-        return NumberCheck(name, quantity, chance, often / count, error, OF_CHANCE, score)
+        seen, error = (float(values[row]) for values in self.measured())
+        if not self.enough[row]:
+            seen = error = math.nan
+        return [NumberCheck(name, "advantage", float(self.predicted[row]), seen, error, OF_CHANCE)]
 
     def _of_normal(
         self, row: int, name: str, member: Normal, nonmember: Normal

@@ -108,17 +108,6 @@ def mean_score(difference: float, stderr: float, freedom: float) -> float:
     return _normal_score(t.logsf(abs(difference) / stderr, freedom), difference)
 
 
-def binomial_score(often: int, count: int, chance: float) -> float:
-    """The z-score of how often something came, where each time it comes with this chance."""
-    from scipy.stats import binomtest
-
-    tail, gap = binomtest(often, count, chance).pvalue, often / count - chance
-    if tail >= 1.0 or gap == 0.0:
-        return 0.0
-    # Half of the two tails together.
-    return _normal_score(math.log(0.5 * tail) if tail > 0.0 else -math.inf, gap)
-
-
 def spread_score(predicted: float, measured: float, freedom: float) -> float:
     """The z-score of a standard deviation of so many degrees of freedom, if ``predicted`` is right.
 
