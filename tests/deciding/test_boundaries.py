@@ -248,6 +248,7 @@ def test_people_with_copies_of_their_own_are_signed_for() -> None:
 # Attackers.
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_three_attackers_stand_on_the_form_and_one_is_judged(logistic: Audit) -> None:
     found = leakscope.decide(logistic, threshold_advantage=0.4, attacker="pool")
     assert [row.attacker for row in found.against] == ["outsider", "pool", "insider"]
