@@ -52,7 +52,7 @@ from sklearn.base import clone, is_classifier
 from trust_settings import SETTINGS, Case, Setting
 
 import leakscope
-from leakscope import kernels, measures
+from leakscope import kernels, lood, measures
 from leakscope.laws.pair import LawPair
 
 FloatArray = NDArray[np.float64]
@@ -740,18 +740,22 @@ def by_digits(setting: Setting) -> Found:
 def _process(case: Case) -> tuple[dict[str, FloatArray], NDArray[np.bool_], dict[str, Any]]:
     options = dict(case.options)
     name, scale = options.pop("kernel")
+    noise_variance = options.pop("noise_variance")
     if options.pop("standardised", False):
         import pandas as pd
 
-        from leakscope.settings import AuditSettings
-
         frame = pd.DataFrame(case.X).rename(columns=str).assign(y=case.y)
-        settings = AuditSettings(kernel=name, noise_variance=options["noise_variance"])
-        audit = leakscope.audit_frame(frame, target="y", settings=settings)
+        audit = leakscope.audit_frame(
+            frame,
+            target="y",
+            model={"linear": "linear_kernel"}.get(name, name),
+            noise_variance=noise_variance,
+        )
     else:
         kernel = kernels.rbf(scale) if name == "rbf" else kernels.linear(scale)
         groups = None if case.groups is None else case.groups.tolist()
-        audit = leakscope.audit(case.X, case.y, kernel=kernel, groups=groups, **options)
+        model = lood.Process(kernel, noise_variance)
+        audit = leakscope.audit(case.X, case.y, model=model, groups=groups, **options)
     place = np.argsort([int(name) for name in audit.record_ids])
     told = {
         "advantage": audit.table.of("advantage")[place],
