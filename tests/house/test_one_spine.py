@@ -33,7 +33,6 @@ ALLOWED: dict[str, str] = {
     "lasso/divergence.py:onavg_kl": "closed form for thousands of settings at once; "
     "tests/lasso/test_joint_laws.py holds it against measures.kl of joint_law_pair",
     "planning/lasso_targets.py:_error_and_kl": "the error beside lasso.onavg_kl",
-    "lood/separation.py:kl": "the sum of the two parts that measures.kl_parts gave",
     "results/advice.py:enough_advantage": "a bound on a target, from the target alone",
     "results/audit.py:kl": "a column of the table; leakscope.subjects.laws computes it",
     "results/audit.py:kl_reverse": "the same",
@@ -57,7 +56,6 @@ NORMAL_FUNCTIONS: dict[str, str] = {
     "single_fit/laws.py": "the chance of the right label of several classes",
     "trust.py": "quantiles of thresholds, and of counts",
     "subjects/pricing.py": "the chance that a noised score names the right class",
-    "subjects/process/defence.py": "the chance that a released answer has the right sign",
     "subjects/fit/subject.py": "the chance of the right label, with and without the record",
     "verifying/checks.py": "the threshold of a z-score, and the interval of a correlation",
     "verifying/networks.py": "an activation function",
