@@ -17,7 +17,7 @@ from leakscope.reporting.pages import shown_id
 from leakscope.results.audit import Audit, Picture
 from leakscope.results.audit_run import report_arrays
 from leakscope.results.comparison import ComparedRecord
-from leakscope.results.sections import Chart, LineChart, RangeChart, Section, SpanChart
+from leakscope.results.sections import LineChart, Section
 
 if TYPE_CHECKING:
     import altair as alt
@@ -44,7 +44,7 @@ LEAST_RATE = 1e-6
 MOST_RANKS, MOST_PAIRS = 400, 2000
 
 # The colours of every chart; several series take them in this order.
-BLUE, ORANGE, GREEN, GREY, PALE = "#1f5a96", "#d98243", "#2c6e2a", "#767676", "#9dbbd8"
+BLUE, ORANGE, GREEN, GREY = "#1f5a96", "#d98243", "#2c6e2a", "#767676"
 SERIES = (BLUE, ORANGE, GREEN, "#8c4aa8", "#b0263d", "#17868c", "#8a6d1c", "#4a4f57")
 
 DASHED = [5, 4]
@@ -354,64 +354,12 @@ def line_chart(chart: LineChart) -> dict[str, Any]:
     return described(alt.layer(*layers))
 
 
-def range_chart(chart: RangeChart) -> dict[str, Any]:
-    """Best to worst rank of the first units; a tick marks the rank in use."""
-    import altair as alt
-
-    rows = [
-        {"record": shown_id(name), "rank": rank, "best": best, "worst": worst}
-        for rank, (name, best, worst) in enumerate(chart.rows, start=1)
-    ]
-    axis = alt.Axis(labelOverlap=False, ticks=False, domain=False)
-    y = alt.Y("rank:O", title="rank in this audit", axis=axis)
-    x = alt.X("best:Q", title=chart.x, scale=scale("log"))
-    shown = tooltips("record:N", "rank:Q", "best:Q", "worst:Q")
-    base = plot(rows)
-    bars = base.mark_rule(strokeWidth=7, color=PALE)
-    ticks = base.mark_tick(color=ORANGE, thickness=3, height=12)
-    layers = (
-        bars.encode(x=x, x2="worst:Q", y=y, tooltip=shown),
-        ticks.encode(x="rank:Q", y=y, tooltip=shown),
-    )
-    return described(alt.layer(*layers), height=18 * max(4, len(rows)))
-
-
-def span_chart(chart: SpanChart) -> dict[str, Any]:
-    """The median and the largest advantage under each choice; the first is the one in use."""
-    import altair as alt
-
-    parts = ("median", "largest")
-    rows = [
-        {"choice": name, "advantage": value, "of": part}
-        for name, *ends in chart.rows
-        for part, value in zip(parts, ends, strict=True)
-    ]
-    names = [name for name, _, _ in chart.rows]
-    y = alt.Y("choice:N", title=None, sort=names, axis=alt.Axis(labelLimit=170, ticks=False))
-    x = alt.X("advantage:Q", title="advantage", scale=scale("unit"))
-    base = plot(rows)
-    line = base.mark_line(color=PALE, strokeWidth=3).encode(x=x, y=y, detail="choice:N")
-    points = base.mark_point(filled=True, size=90, opacity=1.0)
-    shown = tooltips("choice:N", "of:N", "advantage:Q")
-    dots = points.encode(x=x, y=y, color=coloured("of", parts), tooltip=shown)
-    return described(alt.layer(line, dots), height=34 * len(names) + 30)
-
-
-# Each form of chart that a section may show: how it is drawn.
-DRAWN: dict[type, Any] = {LineChart: line_chart, RangeChart: range_chart, SpanChart: span_chart}
-
-
-def section_chart(chart: Chart) -> tuple[dict[str, Any], str]:
-    """A chart of a section as the page takes it, and its caption."""
-    return DRAWN[type(chart)](chart), chart.caption
-
-
 def placed(
     sections: Iterable[Section], drawn: dict[str, Any], *, redact: bool
 ) -> list[tuple[Section, list[tuple[str, str]]]]:
     """Sections with the names and captions of their charts, which join ``drawn``.
 
-    Redacted, no section that names units is there, and no chart of single ones.
+    Redacted, no section that names units is there.
     """
     kept = []
     for section in sections:
@@ -419,8 +367,7 @@ def placed(
             continue
         captions = []
         for chart in section.charts:
-            if not (redact and isinstance(chart, RangeChart)):
-                drawn[chart.name], caption = section_chart(chart)
-                captions.append((chart.name, caption))
+            drawn[chart.name] = line_chart(chart)
+            captions.append((chart.name, chart.caption))
         kept.append((section, captions))
     return kept

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from leakscope.errors import InputError
 from leakscope.results.document import DatasetEntry, Entry, Number, ResultDocument
-from leakscope.results.sections import LineChart, Section, SpanChart
+from leakscope.results.sections import LineChart, Section
 from leakscope.results.shown import Short, certain, counted, digits
 
 STANDS_IN = (
@@ -524,14 +524,6 @@ class NetworkPlan(ResultDocument):
             rows,
             tuple(self.warnings),
         )
-
-    def sections(self) -> tuple[Section, ...]:
-        """The chart: the median and the largest advantage of each network."""
-        rows = [
-            (one.name, one.median_advantage or 0.0, one.largest_advantage or 0.0)
-            for one in self.networks
-        ]
-        return (Section("Leakage by network", charts=[SpanChart("networks", rows)]),)
 
 
 # Of a choice's measure, how a table and a sentence call it.

@@ -34,42 +34,16 @@ class LineChart:
 
 
 @dataclass(frozen=True)
-class RangeChart:
-    """A bar from the best to the worst rank of each of the first units: (name, best, worst)."""
-
-    name: str
-    x: str
-    rows: Sequence[tuple[str, int, int]]
-
-    @property
-    def caption(self) -> str:
-        """What the marks mean."""
-        return f"Best to worst {self.x} of the most exposed; the tick is the rank in this audit."
-
-
-@dataclass(frozen=True)
-class SpanChart:
-    """The median and the largest advantage under each of several choices; the first is in use."""
-
-    name: str
-    rows: Sequence[tuple[str, float, float]]
-    caption = "Median and largest advantage."
-
-
-Chart = LineChart | RangeChart | SpanChart
-
-
-@dataclass(frozen=True)
 class Section:
     """A heading with paragraphs, tables of (headings, rows) and charts under it.
 
-    A section that ``names`` single units is left out of a redacted page, and so are its range
-    charts.  What an option ``asked`` for is on the screen without --explain.
+    A section that ``names`` single units is left out of a redacted page.  What an
+    option ``asked`` for is on the screen without --explain.
     """
 
     title: str
     paragraphs: Sequence[str] = ()
     tables: Sequence[tuple[Sequence[str], Sequence[Sequence[str]]]] = ()
-    charts: Sequence[Chart] = ()
+    charts: Sequence[LineChart] = ()
     names: bool = False
     asked: bool = False
