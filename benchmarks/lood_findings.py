@@ -341,7 +341,7 @@ def depth(records: int, runs: int) -> None:
             "exponent at 2, 0",
             "k(x,x) at 2, 0, depth 10",
         )
-        for phi in ("relu", "leaky_relu", "gelu", "erf", "tanh", "elu"):
+        for phi in ("relu", "gelu", "erf", "tanh", "elu"):
             start = lood.edge_of_chaos(phi)
             at_edge = lood.depth_decay(phi, 500)
             paper = lood.depth_decay(phi, 50, initialisation=lood.Initialisation(2.0, 0.0, 1.0))
