@@ -199,9 +199,7 @@ def adam(models: int) -> None:
         )
         print(
             f"| {epochs} | {np.median(in_sd):.2f}, {in_sd.max():.2f} | {100 * near.mean():.0f}% | "
-            f"{check.shift_ratio:.2f}, {ratio:.2f} | sd {check.sd_ratio:.2f} | advantage "
-            f"{check.advantage_predicted:.3f} for {check.advantage_observed:.3f} | rank "
-            f"{check.rank_correlation:.2f} (ceiling {check.ceiling:.2f}) | "
+            f"{check.shift_ratio:.2f}, {ratio:.2f} | sd {check.sd_ratio:.2f} | "
             f"{time.process_time() - begin:.0f} s |",
             flush=True,
         )

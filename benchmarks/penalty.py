@@ -92,7 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--adult", help="adult.data of the UCI repository")
     asked = parser.parse_args()
-    from leakscope.subjects.fit.named_models import _by_leave_one_out
+    from leakscope.subjects.fit.models import _by_leave_one_out
 
     print(
         "| data | records x features | leave-one-out | five folds | steps apart | s | s of folds |"

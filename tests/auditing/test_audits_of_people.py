@@ -112,7 +112,7 @@ def test_advice_and_its_check_are_about_people() -> None:
     with pytest.warns(UserWarning, match="of the groups one other group, or a few, cause"):
         audit = leakscope.audit(X, CLASSES, model=model, groups=WHO)
     target = leakscope.AuditTarget(measure="advantage", value=0.15)
-    found = leakscope.advise(audit, target, random_state=0, check=60)
+    found = leakscope.advise(audit, target, random_state=0)
     assert found.unit == "group"
     assert found.best is not None
     assert found.best.check is None or found.best.check.agrees

@@ -156,7 +156,6 @@ def test_laws_are_those_of_shadow_models_that_draw_people(
     assert abs(found.shift_ratio - 1.0) < 0.08
     assert abs(found.sd_ratio - 1.0) < 0.05
     assert found.shift_z < 1.25
-    assert found.rank_correlation > found.ceiling - 0.1
 
 
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])

@@ -15,8 +15,6 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.linear_model import (
     Lasso,
     LogisticRegression,
@@ -230,20 +228,6 @@ def test_advice_prices_and_checks_the_whole() -> None:
     wanted = sign * alone.decision_function(by_hand.transform(X)[:, [0, 2]])
     assert changed.whole.scores(rows) == pytest.approx(wanted, abs=0.02)
     assert changed.described.whole is changed.whole
-
-
-def test_a_gaussian_process_on_other_labels_is_refused() -> None:
-    X, y = regression(60, 3)
-    kernel = RBF(2.0) + WhiteKernel(0.5)
-    model = GaussianProcessRegressor(kernel, optimizer=None, normalize_y=True).fit(X, y)
-    assert fitted.from_sklearn(model, X, y).problems[0].loss == "square"
-    with pytest.raises(InputError, match="fitted on other labels"):
-        fitted.from_sklearn(model, X, y[::-1])
-    # the scores of refits are in the units of the laws, whose target is scaled
-    shadows = fitted.shadow_models(model, X, y, models=60, random_state=0)
-    found = fitted.check_against_shadows(fitted.laws_of(model, X, y), shadows)
-    assert 0.8 < found.sd_ratio < 1.25
-    assert 0.7 < found.mean_z < 1.5
 
 
 @pytest.mark.parametrize("make", [Ridge(1.0), LogisticRegression(), LogisticRegression(tol=1e-6)])

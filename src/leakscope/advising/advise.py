@@ -73,7 +73,6 @@ def advise(
     repeats: int | None = None,
     most_dropped: float = ADVISE_DEFAULTS.most_dropped,
     questions: Questions = ADVISE_DEFAULTS.questions,
-    check: int | None = None,
     tries: Mapping[str, Sequence[float]] | None = None,
     random_state: int | np.random.Generator | Key | None = None,
     on_stage: OnStage | None = None,
@@ -105,9 +104,6 @@ def advise(
         ``own``: output noise is for one question at the record's own point, as the audit asks;
         ``any``: for one question anywhere, by a bound, for rbf and matern kernels and records.
         Without output noise an option of a process holds for every set of questions.
-    check
-        Of an audit of a fitted model: how many shadow models check each option that meets the
-        target; none where left out.
     tries
         Of an audit of a training: its options, by name, with the values to try one at a time.
         Each is trained as often as the audit did, on the same halves and with the same seeds.
@@ -147,7 +143,6 @@ def advise(
         repeats=repeats,
         most_dropped=most_dropped,
         questions=questions,
-        check=check,
     )
     if not 0.0 < most_dropped < 1.0:
         raise InputError(
@@ -177,7 +172,6 @@ def advise(
             "repeats": None if split is None else len(split.number),
             "most_dropped": most_dropped,
             "questions": questions,
-            "check": check,
             "tries": {name: list(values) for name, values in (tries or {}).items()},
             "seed": random_state if isinstance(random_state, int) else None,
             "audit": subject.settings if audit is None else audit.settings,

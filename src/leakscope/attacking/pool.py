@@ -31,7 +31,7 @@ from leakscope.results.attacks import MembershipTest, ModelMembershipAttack
 from leakscope.settings.attack import PoolAttackSettings
 from leakscope.settings.audit import ModelSettings
 from leakscope.settings.setting import validated
-from leakscope.subjects.fit.file_models import classifies, is_fitted, labels_for
+from leakscope.subjects.fit.models import classifies, is_fitted, labels_for
 from leakscope.subjects.subject import Asked
 
 # At which queries are called members.

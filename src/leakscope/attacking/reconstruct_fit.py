@@ -32,7 +32,7 @@ from leakscope.results.document import AssumptionEntry
 from leakscope.settings.attack import FIT_RECONSTRUCT_DEFAULTS, FitReconstructSettings
 from leakscope.single_fit.leave_one_out import leave_one_out
 from leakscope.single_fit.problem import ConvexProblem
-from leakscope.subjects.fit.file_models import labels_for, plain_parameters
+from leakscope.subjects.fit.models import labels_for, plain_parameters
 
 Records = tuple[ArrayLike, ArrayLike] | str | Path
 

@@ -27,7 +27,7 @@ from leakscope.settings.data import DataSettings
 from leakscope.settings.decide import ATTACKERS
 from leakscope.settings.process import PROCESSES
 from leakscope.subjects.arrays import ids_given, mixed_names, require_whole
-from leakscope.subjects.fit.file_models import classifies
+from leakscope.subjects.fit.models import classifies
 from leakscope.subjects.fit.subject import arrays_as_dataset, none_fitted
 from leakscope.subjects.subgroups import exposure_by
 from leakscope.subjects.subject import Asked, OnStage, Stages, Subject, kind_for, subject_for
@@ -71,7 +71,7 @@ def audit(
     model
         Any scikit-learn estimator, fitted on X and y or not; its class; a function
         ``train(X, y, seed)`` that returns a predictor; a linear head (torch's ``Linear``, or its
-        weight and bias) or a result of statsmodels; a :class:`leakscope.fitted.ConvexProblem`; a
+        weight and bias); a :class:`leakscope.fitted.ConvexProblem`; a
         :class:`leakscope.lood.Process`, with X and y used as they are; a name (``"ridge"``,
         ``"rbf"``), a .skops or .safetensors file, or ``"module:Name"``.
     groups

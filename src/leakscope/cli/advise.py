@@ -87,7 +87,6 @@ def advise(
             data=data,
             most_dropped=settings.most_dropped,
             questions=settings.questions,
-            check=settings.check,
             tries=_tries(settings.tries),
             random_state=settings.seed,
             on_stage=progress.stage,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 REMOVED = {
+    "--check": "advise counts each option against refits of the changed model by itself",
     "--split": "save the split as a Parquet file",
     "influence": "take lood.influence in Python, or leakscope attack query",
     "--points": "no theorem covers several inputs; take leakscope attack membership",

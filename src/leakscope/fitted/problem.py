@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.fitted.refits import WholeFit
-from leakscope.single_fit.losses import LOSSES
+from leakscope.single_fit.losses import LOSSES, label_log_odds
 from leakscope.single_fit.problem import (
     ConvexProblem,
     LossName,
@@ -115,6 +116,13 @@ class FittedModel:
     def records(self) -> int:
         """How many records there are."""
         return self.problems[0].records
+
+    def scores(self, predictions: Sequence[FloatArray]) -> FloatArray:
+        """(N,) each record's score, from what the problems predict: (N,) each, or (N, C)."""
+        if self.loss == "softmax":
+            return label_log_odds(predictions[0], self.targets)
+        chosen = np.stack(predictions)[self.own, np.arange(self.records)]
+        return np.asarray(self.sign * chosen)
 
     def in_groups(self, codes: npt.NDArray[np.intp] | None) -> FittedModel:
         """The same where whole groups leave; ``codes`` (N,) has each record's group."""

@@ -119,47 +119,21 @@ class AdvicePoint(Entry):
 
 
 class AdviceCheck(Entry):
-    """What shadow models of the changed model show of its worst record.
+    """What refits of the changed recipe say of its laws.
 
     Attributes
     ----------
-    models
+    refits
         How many there were.
-    promised, expected, observed, stderr
-        The target's measure of that record: by its laws; what so many shadow models would show
-        on average were the laws exactly right; what they showed; and the standard error of that.
-    shift_ratio, sd_ratio
-        Over all records: predicted over observed.
     agrees
-        Whether observed and expected are within three standard errors; None where they are, and
-        the standard error is so large beside the target that this says nothing.
+        Whether the laws' own test is worth on them what the laws say.
+    sentence
+        Both, with the mean advantage said and counted.
     """
 
-    models: int
-    promised: Number
-    expected: Number
-    observed: Number
-    stderr: Number
-    shift_ratio: Number
-    sd_ratio: Number
-    agrees: bool | None
-
-    @property
-    def sentence(self) -> str:
-        """In words."""
-        observed, expected, stderr = (
-            digits(value, infinite=True, most=3)
-            for value in (self.observed, self.expected, self.stderr)
-        )
-        verdict = {True: "agrees with", False: "DIFFERS from", None: "cannot be told from"}
-        more = "; take more models" if self.agrees is None else ""
-        return (
-            f"Checked by {self.models} shadow models: the worst record shows {observed}, which "
-            f"{verdict[self.agrees]} the {expected} that exact numbers would show with so few "
-            f"models (standard error {stderr}){more}; over all records the predicted shift is "
-            f"{digits(self.shift_ratio, most=2)} times the observed one and the sd "
-            f"{digits(self.sd_ratio, most=2)} times."
-        )
+    refits: int
+    agrees: bool
+    sentence: str
 
 
 class AdviceOption(Entry):

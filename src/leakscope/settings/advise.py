@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from leakscope.settings.setting import Natural, setting
 
@@ -37,12 +37,6 @@ class AdviseSettings(BaseModel):
         "the audit) or any (anywhere; rbf and matern only).",
         metavar="WHERE",
     )
-    check: Annotated[int, Field(ge=20)] | None = setting(
-        None,
-        "Of an audit of a fitted model: check each option that meets the target by this many "
-        "shadow models.",
-        unset="none",
-    )
     tries: tuple[str, ...] = setting(
         (),
         "Of an audit of a training: an option of it, and the values to try; again for another.",
@@ -50,7 +44,7 @@ class AdviseSettings(BaseModel):
         option="--try",
         unset="none",
     )
-    seed: Natural = setting(0, "Seed of the folds and shadow models.", metavar="NUMBER")
+    seed: Natural = setting(0, "Seed of the folds.", metavar="NUMBER")
 
 
 ADVISE_DEFAULTS = AdviseSettings()

@@ -255,7 +255,6 @@ NOT_ITS_OPTION = {
     "(audit --model).",
     "questions": "questions anywhere are bounded for Gaussian processes with an rbf or matern "
     "kernel only; leave out --questions any.",
-    "check": "shadow models check advice on a fitted model only; leave out --check.",
 }
 
 
@@ -400,7 +399,6 @@ class Subject(ABC):
         given = {
             "tries": bool(wanted.tries),
             "questions": settings.questions != "own",
-            "check": settings.check is not None,
         }
         for name, sentence in NOT_ITS_OPTION.items():
             if given[name] and name not in self.advice_options:

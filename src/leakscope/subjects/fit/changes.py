@@ -10,6 +10,7 @@ squared error, log loss, or Poisson deviance.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from numpy.typing import NDArray
 
 from leakscope import fitted
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.keys import as_key
 from leakscope.data.datasets import RecordId
 from leakscope.data.preparation import target_unit
 from leakscope.errors import InputError
@@ -28,13 +28,11 @@ from leakscope.fitted.refits import (
     inner_model,
     penalty_of,
 )
-from leakscope.fitted.shadow import shadows_of
-from leakscope.laws.distributions import Normal
-from leakscope.laws.pair import LawPair
 from leakscope.results.advice import AdviceCheck, Target
 from leakscope.results.document import AssumptionEntry
+from leakscope.subjects.fit.models import ModelWithRecords
 from leakscope.subjects.fit.subject import Fit, laws_of_fit
-from leakscope.subjects.laws import PairLaws, Rows, UnitLaws, measure_of
+from leakscope.subjects.laws import PairLaws, Rows, UnitLaws
 from leakscope.subjects.pricing import (
     ASKED_ONCE,
     CONSTANT_TARGET,
@@ -48,6 +46,7 @@ from leakscope.subjects.pricing import (
     loss_words,
 )
 from leakscope.subjects.subject import Change, Scan, Stages, Wanted
+from leakscope.trust import Check
 
 # Levels of the penalty in a decade, and how many decades above its own are tried.
 PER_DECADE = 3
@@ -63,15 +62,6 @@ FEW = 20
 # Names of features in a sentence, and numbers of features that are tried at first.
 NAMED = 8
 COUNTS_TRIED = 12
-
-# What so many shadow models would show of the record if its laws were exactly right.
-REDRAWN = 400
-
-# Observed and expected may differ by so many standard errors.
-AGREES = 3.0
-
-# With a larger standard error, in parts of the target, agreeing would be no evidence.
-RESOLVES = 0.5
 
 
 class AdvisedFit(Fit):
@@ -90,14 +80,12 @@ class AdvisedFit(Fit):
         ids: tuple[RecordId, ...],
         codes: Rows | None = None,
         features_left: tuple[str, ...] = (),
+        check: Check | None = None,
     ) -> None:
         described = fitted.from_sklearn(estimator, design, labels, sample_weight=weights)
+        described = described.with_whole(whole).in_groups(codes)
         super().__init__(
-            estimator,
-            design,
-            labels,
-            described=described.with_whole(whole).in_groups(codes),
-            examined=audited.model,
+            ModelWithRecords(estimator, design, labels, described, audited.model),
             ids=ids,
             dataset=audited.dataset,
             settings=audited.settings,
@@ -105,7 +93,7 @@ class AdvisedFit(Fit):
             feature_names=names,
         )
         self.audited, self.names, self.features_left = audited, names, features_left
-        self.whole = whole
+        self.whole, self.check = whole, check
         self.loss, self.task = self.described.loss, self.described.task
 
     @property
@@ -116,21 +104,21 @@ class AdvisedFit(Fit):
         return int(np.clip(MOST_WORK / work, 8, 200))
 
     def laws(self, stage: Stages) -> PairLaws:
-        """Both laws of every record's score, as the audit asked for them."""
-        return laws_of_fit(self._laws(self.settings["observes"]))
+        """Both laws of every record's score, with the count of the model as it is.
 
-    def _laws(self, observes: Any) -> fitted.FittedLaws:
-        laws = fitted.laws_of(
-            self.described,
-            question=self.settings["question"],
-            fraction=self.settings["fraction"],
-            observes=observes,
-        )
-        before = getattr(self.audited, "fitted_laws", None)
-        if before is None or before.check is None or before.records != laws.records:
-            return fitted.counted(laws, self.described, self.whole)
-        # A search tries many penalties: the count of the audited model stands for all of them.
-        return laws.checked_as(before.check)
+        Each change has its own laws; that an option's test is worth what they say is counted once
+        it is told of (`checked`).
+        """
+        laws = self._laws_as_asked()
+        if self.check is None:
+            laws = fitted.counted(laws, self.described, self.whole)
+            self.check = laws.check
+            return laws_of_fit(laws)
+        return laws_of_fit(laws.checked_as(self.check))
+
+    def _laws_as_asked(self) -> fitted.FittedLaws:
+        names = ("question", "fraction", "observes")
+        return fitted.laws_of(self.described, **{name: self.settings[name] for name in names})
 
     # The same fitted again.
 
@@ -142,10 +130,12 @@ class AdvisedFit(Fit):
         penalty: float | None = None,
     ) -> AdvisedFit:
         """On these records or groups, on these features, with this penalty."""
-        codes, ids = self.described.codes, self.ids
+        codes, ids, check = self.described.codes, self.ids, self.check
         rows = self._rows_of(units)
         if units is not None:
             ids = tuple(ids[unit] for unit in units)
+            if check is not None:
+                check = replace(check, stratum=check.stratum[units], agrees=check.agrees[units])
             if codes is not None:
                 codes = np.searchsorted(units, codes[rows]).astype(np.intp)
         chosen = np.arange(len(self.y)) if rows is None else rows
@@ -167,6 +157,7 @@ class AdvisedFit(Fit):
             ids=ids,
             codes=codes,
             features_left=() if columns is None else names,
+            check=check,
         )
 
     def keep(self, units: Rows) -> AdvisedFit:
@@ -368,64 +359,14 @@ class AdvisedFit(Fit):
         return f"{words[:-1]}, because a few other records cause most of the variation there."
 
     def checked(self, noise: float, wanted: Wanted) -> AdviceCheck | None:
-        """The worst record by shadow models: the same fitted on random parts of the records."""
-        models, asked = wanted.settings.check, self.settings
-        if models is None:
+        """The laws counted against refits of the changed recipe."""
+        laws = self._laws_as_asked()
+        check = fitted.counted(laws, self.described, self.whole).check
+        if check is None:
             return None
-        if asked["question"] != "pool" or asked["observes"] in ("label", "probabilities"):
-            raise InputError(
-                "shadow models check audits of one score with the pool question; leave out "
-                "--check, or audit that question."
-            )
-        seed = wanted.random_state if isinstance(wanted.random_state, int) else 0
-        # The score itself: a residual is told apart as its prediction is.
-        told = self._laws(None)
-        values = measure_of(wanted.target)(told.law_pair(answer_noise=noise))
-        worst = int(np.argmax(values))
-        laws, added = told.weighed_for(noise)
-        shadows = shadows_of(
-            self.whole,
-            models=models,
-            fraction=laws.fraction,
-            random_state=seed,
-            people=laws.people,
-        )
-        over_all = fitted.check_against_shadows(laws, shadows, random_state=seed)
-        measure = measure_of(wanted.target)
-
-        def measured(*moments: Any) -> FloatArray:
-            """Of normal laws with these means and deviations, in and out, and the noise."""
-            mean_in, sd_in, mean_out, sd_out = moments
-            member = Normal(mean_in, np.hypot(sd_in, added[worst]))
-            return measure(LawPair(member, Normal(mean_out, np.hypot(sd_out, added[worst]))))
-
-        inside, scores = shadows.trained_on[:, worst], shadows.scores[:, worst]
-        parts = scores[inside], scores[~inside]
-        seen = [np.array([value]) for part in parts for value in (part.mean(), part.std(ddof=1))]
-        observed = float(measured(*seen)[0])
-        generator = as_key(seed).child(11).generator()
-        drawn: list[FloatArray] = []
-        for mean, sd, part in (
-            (laws.member_mean[worst], laws.member_sd[worst], parts[0]),
-            (laws.nonmember_mean[worst], laws.nonmember_sd[worst], parts[1]),
-        ):
-            drawn.append(mean + sd * generator.standard_normal(REDRAWN) / np.sqrt(len(part)))
-            free = len(part) - 1
-            drawn.append(sd * np.sqrt(generator.chisquare(free, REDRAWN) / free))
-        expected = measured(*drawn)
-        centre, error = float(np.mean(expected)), float(np.std(expected, ddof=1))
-        agrees: bool | None = abs(observed - centre) <= AGREES * error
-        if agrees and not error <= RESOLVES * wanted.target.value:
-            agrees = None
+        differs = "" if check.law_holds else " They DIFFER, and the option is not known to hold."
         return AdviceCheck(
-            models=models,
-            promised=float(values[worst]),
-            expected=centre,
-            observed=observed,
-            stderr=error,
-            shift_ratio=over_all.shift_ratio,
-            sd_ratio=over_all.sd_ratio,
-            agrees=agrees,
+            refits=check.refits, agrees=check.law_holds, sentence=f"{check.sentence}{differs}"
         )
 
 

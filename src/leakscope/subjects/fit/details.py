@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from leakscope.results.audit import AgainstAttacker, Details, Explanation, FitFacts, SecretAttribute
-from leakscope.results.document import Fraction, Number
-
-
-class PenaltyOption(BaseModel):
-    """The same model with another penalty: what it would give away, and its price."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    setting: str
-    value: float
-    factor: float = 10.0
-    largest_advantage: Fraction
-    median_advantage: Fraction = None
-    largest_tpr_at_fpr_0_01: Fraction = None
-    largest_tpr_at_fpr_0_001: Fraction = None
-    exposed: int
-    unconfirmed: int = 0
-    score: str
-    score_now: Number
-    score_then: Number
+from leakscope.results.document import Number
 
 
 class FitExplanation(Explanation):
@@ -42,20 +23,18 @@ class FitExplanation(Explanation):
     def others(self) -> str:
         """Whose coming and going spreads its score most."""
         near = zip(self.neighbours, self.shares, strict=True)
-        told = ", ".join(f"{one} ({share or 0.0:.0%})" for one, share in near)
-        return f"Varies most with: {told}." if told else ""
+        names = ", ".join(f"{one} ({share or 0.0:.0%})" for one, share in near)
+        return f"Varies most with: {names}." if names else ""
 
 
 class FitDetails(Details):
-    """Remedies that were worked out, facts about the fit, and why the most exposed are.
+    """Noise that would help, other attackers, facts about the fit, and why the most exposed are.
 
     ``answer_noise`` is the least sd of noise on each answer that leaves nobody exposed, ``models``
     how many were trained, and ``one_threshold`` what one threshold for everybody achieves.
     """
 
     answer_noise: Number = None
-    option: PenaltyOption | None = None
-    penalties: list[PenaltyOption] = Field(default_factory=list)
     explanations: list[FitExplanation] = Field(default_factory=list)  # type: ignore[assignment]
     attackers: list[AgainstAttacker] = Field(default_factory=list)
     models: int | None = None

@@ -47,7 +47,7 @@ from leakscope.single_fit.blocks import FreshQuestion, LinearFit
 from leakscope.single_fit.optimum import Distance
 from leakscope.single_fit.problem import ConvexProblem
 from leakscope.single_fit.responses import spd_inverse
-from leakscope.subjects.fit.named_models import TYPES, least_loss
+from leakscope.subjects.fit.models import TYPES, least_loss
 from leakscope.subjects.laws import MEASURES, exact
 from leakscope.subjects.stream.answers import (
     QUANTILES,

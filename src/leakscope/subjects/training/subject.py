@@ -48,7 +48,7 @@ from leakscope.settings.audit import AuditSettings, ModelSettings, Scaling, Trai
 from leakscope.settings.setting import described, validated
 from leakscope.subjects.arrays import checked_ids, leaving_units
 from leakscope.subjects.fit.details import FitDetails
-from leakscope.subjects.fit.file_models import is_fitted, plain_parameters
+from leakscope.subjects.fit.models import is_fitted, plain_parameters
 from leakscope.subjects.handed import HANDED, Handed, first_taken, forms_of
 from leakscope.subjects.laws import PosteriorLaws, Rows, UnitLaws
 from leakscope.subjects.pricing import Folds, HeldOutScores, Terms
