@@ -167,10 +167,6 @@ class CredibleInterval:
     low: FloatArray
     high: FloatArray
 
-    def at(self, record: int) -> tuple[float, float]:
-        """The interval of one record."""
-        return float(self.low[record]), float(self.high[record])
-
 
 @dataclass(frozen=True, eq=False)
 class RecordDraws:
@@ -551,9 +547,9 @@ def _repeating(
     return np.ones_like(few) if few.mean() > 0.5 else few
 
 
-def posterior_draws(posterior: Nodes, key: Key, draws: int = DRAWS) -> Laws:
+def posterior_draws(posterior: Nodes, key: Key) -> Laws:
     """Draws of each record's mean and standard deviation, without it and with it."""
-    rng = key.generator()
+    rng, draws = key.generator(), DRAWS
     count = len(posterior.u)
     cumulated = posterior.probability.reshape(count, -1).cumsum(axis=1)
     at = (np.arange(draws) + rng.random((count, 1))) / draws * cumulated[:, -1:]
