@@ -66,7 +66,7 @@ CHOSEN = (
 OLDER = {"adult": "adult", "digits": "digits", "location": "location", "fashion": "fashion"}
 OLDER_RESNETS = ("cifar_resnet_short", "cifar_resnet_long")
 
-OUR_FILES = ("few_models", "record_population", "counted_level", "counted_models")
+OUR_FILES = ("estimate", "population", "counting")
 
 
 def group(name: str) -> str:
@@ -81,7 +81,7 @@ def digests() -> dict[str, str]:
     """Of the code behind each kind of number."""
     here, package = Path(__file__).parent, Path(leakscope.__file__).parent
     attackers = package / "attacking" / "score_attacks.py"
-    ours = [package / "fitted" / f"{name}.py" for name in OUR_FILES]
+    ours = [package / "halves" / f"{name}.py" for name in OUR_FILES]
     files = {
         "peers": [here / "predictors.py", here / "truth_files.py", attackers],
         "records": [here / "predictors.py", here / "truth_files.py"],
