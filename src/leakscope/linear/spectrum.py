@@ -25,7 +25,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.laws.pair import Assumption, LawPair
-from leakscope.linear.design import OutputNoise
+from leakscope.linear.design import OutputNoise, require_scale
 from leakscope.linear.law_pair import pair_of_moments, population_provenance
 from leakscope.linear.moments import Moments, trained
 from leakscope.settings.plan import LinearAttacker
@@ -58,17 +58,11 @@ class SpectrumDesign:
         if self.n < 2:
             raise InputError(f"n must be 2 or more, but it is {self.n}.")
         for name in ("sigma", "prior_variance", "ridge"):
-            if not np.isfinite(getattr(self, name)) or getattr(self, name) < 0.0:
-                raise InputError(f"{name} must be zero or above, but it is {getattr(self, name)}.")
+            require_scale(name, getattr(self, name))
         if self.ridge == 0.0 and spectrum.size == self.n:
             raise InputError("At p = n least squares has no asymptotic law; use a ridge above 0.")
         spectrum.setflags(write=False)
         object.__setattr__(self, "spectrum", spectrum)
-
-    @property
-    def interpolates(self) -> bool:
-        """Whether the model reproduces the labels of its training records."""
-        return self.ridge == 0.0 and self.spectrum.size >= self.n
 
 
 def effective_ridge(design: SpectrumDesign) -> float:
@@ -132,7 +126,7 @@ def spectrum_law_pair(
     label = (tau2 * square.sum(axis=1) + design.sigma**2)[:, None]
     prediction = tau2 * square @ shrunk**2 + risk / n * (square @ (shrunk / (spectrum + kappa)))
     others = Moments(label, prediction[:, None], (tau2 * square @ shrunk)[:, None])
-    if design.interpolates:
+    if design.ridge == 0.0 and spectrum.size >= n:
         member = Moments(label, label, label)
     else:
         member = trained(others, (square @ (1.0 / (spectrum + kappa)) / (n - df_1))[:, None])

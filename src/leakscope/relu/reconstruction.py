@@ -269,15 +269,13 @@ class MarginScan:
 def scan_margin(
     network: TwoLayerNetwork,
     *,
-    steps: int = 100,
-    keep: int = 10,
     tolerance: float = RECONSTRUCT_DEFAULTS.tolerance,
 ) -> MarginScan:
     """Try margins, and rank them by how well the weights fit a KKT point with that margin.
 
     The moment equations of the neurons (:mod:`leakscope.relu.moments`) have a solution with
     multipliers at the crossings if the margin is right.  Tried are |f| at every breakpoint, because
-    kinks like to lie on records, and on constant pieces; and ``steps`` margins in equal ratios from
+    kinks like to lie on records, and on constant pieces; and a hundred margins in equal ratios from
     1e-5 to 100 times half the squared norm of the weights, which is the margin times the sum of the
     multipliers, the best of them refined.  Among margins that fit equally well the largest comes
     first.  Where no kink lies on a record a whole range of margins may fit: the weights do not
@@ -297,7 +295,7 @@ def scan_margin(
             "There is no margin to look for: the network's answer is zero everywhere, or its "
             "weights are too small for float64."
         )
-    grid = half * np.geomspace(1e-5, 1e2, steps)
+    grid = half * np.geomspace(1e-5, 1e2, 100)
 
     def residual(margin: float) -> float:
         where = _places(
@@ -326,7 +324,7 @@ def scan_margin(
             tried[margin] = float(refined.fun)
     if not tried:
         tried = dict(zip(grid.tolist(), rough.tolist(), strict=True))
-    order = sorted(tried, key=lambda margin: (round(tried[margin], 10), -margin))[:keep]
+    order = sorted(tried, key=lambda margin: (round(tried[margin], 10), -margin))[:10]
     return MarginScan(np.array(order), np.array([tried[margin] for margin in order]))
 
 
