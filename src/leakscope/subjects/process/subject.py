@@ -19,6 +19,7 @@ from leakscope.data.files import reason
 from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
 from leakscope.kernels.named import from_description
+from leakscope.laws.distributions import MultivariateNormal
 from leakscope.laws.pair import LawPair
 from leakscope.lood.noise import NoiseChoice, NoiseSweep, choose_noise
 from leakscope.lood.process import ProcessOnRecords
@@ -38,7 +39,7 @@ from leakscope.subjects.arrays import (
     oddities,
     without_intercept,
 )
-from leakscope.subjects.laws import Rows, UnitLaws, exact
+from leakscope.subjects.laws import PairLaws, Rows, UnitLaws, exact
 from leakscope.subjects.pictures import report_pictures
 from leakscope.subjects.pricing import Folds, Terms, folds_of
 from leakscope.subjects.process.changes import (
@@ -58,6 +59,7 @@ from leakscope.subjects.process.draws import process_answers
 from leakscope.subjects.recipe import data_again, taken_from_result
 from leakscope.subjects.subgroups import of_groups
 from leakscope.subjects.subject import (
+    LOST_SPREAD,
     Answers,
     Asked,
     Change,
@@ -65,7 +67,9 @@ from leakscope.subjects.subject import (
     Stages,
     Subject,
     Wanted,
+    lost,
     normal_laws,
+    stored_provenance,
 )
 
 # Other noises are tried up to so many records: by the dense route they are four more factorisations
@@ -578,23 +582,53 @@ class GaussianProcess(Subject):
 
     @classmethod
     def stored_laws(cls, audit: Audit) -> UnitLaws:
-        """From means and spreads of one output; others are in the run's arrays only."""
+        """From means and spreads; those of groups are in the run's arrays only."""
         table = audit.table
-        if "sd_with" not in table or np.ndim(table.columns["mean_with"]) > 1:
+        if "sd_with" not in table:
             raise LawsNotStoredError("these laws are not in the result; audit again.")
-        return normal_laws(audit)
+        means = [np.asarray(table.columns[f"mean_{side}"]) for side in ("with", "without")]
+        return normal_laws(audit) if means[0].ndim == 1 else _several_outputs(audit, *means)
 
     # Models with and without units.
 
     def laws_again(self) -> ProcessLaws | None:
-        """Those that no result holds."""
-        if self.process.groups is None and self.process.outputs.shape[1] == 1:
+        """Those of groups, which no result holds."""
+        if self.process.groups is None:
             return None
         return ProcessLaws.of(self.process.separation())
 
     def answers(self, units: Rows, count: int, seed: int) -> Answers:
         """Functions drawn from the process, trained with and without each unit."""
         return process_answers(self.process, units, count, seed)
+
+
+def _several_outputs(audit: Audit, inside: FloatArray, outside: FloatArray) -> PairLaws:
+    """The laws of a table whose records have several means, (n, C), and one spread for all."""
+    sds = [audit.table.of(f"sd_{side}") for side in ("with", "without")]
+    shift = inside - outside
+    good = (sds[0] > 0.0) & (sds[1] > 0.0) & np.isfinite(shift).all(axis=1)
+    gone = lost(audit, good & np.isfinite(sds[0] + sds[1]))
+    shift = np.where(gone[:, None], 1.0, shift)
+    sds = [np.where(gone, LOST_SPREAD, sd) for sd in sds]
+    provenance, identity = stored_provenance(audit), np.eye(shift.shape[1])
+
+    def pair(noise: float) -> LawPair:
+        spread = [np.hypot(sd, noise)[:, None, None] ** 2 * identity for sd in sds]
+        return LawPair(
+            MultivariateNormal(shift, spread[0]),
+            MultivariateNormal(np.zeros_like(shift), spread[1]),
+            provenance,
+        )
+
+    plain = pair(0.0)
+    return PairLaws(
+        trust=audit.trust,
+        provenance=provenance,
+        member=plain.member,
+        nonmember=plain.nonmember,
+        with_noise=pair,
+        sd_without=sds[1],
+    )
 
 
 def parameters_of(model: lood.Process) -> dict[str, Any]:
