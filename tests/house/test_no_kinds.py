@@ -31,9 +31,7 @@ COMMON = {"explanations", "totals", "size", "for_everybody", "against", "secret_
 
 # Files that use a part of one kind for what it is, and why; none asks an audit for its kind.
 PARTS: dict[str, str] = {
-    "advising/__init__.py": "a defence for processes is applied by hand (docs/howto)",
     "attacking/pool.py": "the attack is on a fitted model's file, which fit reads",
-    "attacking/query.py": "the attack is on a Gaussian process, by its paper",
     "attacking/reconstruct_fit.py": "the attack is on a fitted model's file, which fit reads",
     "auditing/__init__.py": "streaming is a verb's door of its own",
     "auditing/audit.py": "a stand-in is a fitted model, and a named model says what it predicts",
