@@ -58,19 +58,6 @@ def test_the_notebook_and_the_report_have_the_same(forest):
     assert not {"AUC", "kl", "shift", "TPR at 1%"} & set(cells)
 
 
-def test_the_shift_of_a_law_that_is_not_known_is_not_told(forest):
-    """It was that of normals with the counted advantage; the means of the models are their own."""
-    assert forest.laws.lawless.all()
-    assert "shift_in_sd" not in forest.table
-    assert "Shift" not in forest.attacker
-    models = forest.examined.half_models
-    (told,) = forest.examined._explained(forest.laws, forest.advantage, 1)
-    row = forest.order[0]
-    inside = models.trained_on[:, row]
-    chance = 1.0 / (1.0 + np.exp(-models.scores[inside, row].mean()))
-    assert f"models with it {100 * chance:.2g}%" in told.sentence
-
-
 def test_two_forests_are_compared_without_rates_that_may_be_anything(forest):
     found = compare(forest, forest)
     assert found.first.largest_tpr_at_fpr_0_001 is None
