@@ -76,8 +76,10 @@ def test_a_class_of_one_group_is_refused() -> None:
 
 def test_models_of_people_are_not_taken_for_models_of_records(tmp_path: Path) -> None:
     tree = DecisionTreeRegressor(min_samples_leaf=5)
-    leakscope.audit(X, NUMBERS, train=tree, models=4, keep=tmp_path / "kept")
-    people = leakscope.audit(X, NUMBERS, train=tree, models=4, keep=tmp_path / "kept", groups=WHO)
+    leakscope.audit(X, NUMBERS, train=tree, models=4, keep=str(tmp_path / "kept"))
+    people = leakscope.audit(
+        X, NUMBERS, train=tree, models=4, keep=str(tmp_path / "kept"), groups=WHO
+    )
     assert people.details.reused == 0
 
 

@@ -37,9 +37,9 @@ def test_four_models_then_eight_trains_four(tmp_path: Path) -> None:
         audit = leakscope.audit(X, Y, train=counted, **asked)
         return len(trained) - before - 3, audit  # three times it is tried on few records
 
-    first, four = count(models=4, keep=tmp_path)
-    again, same = count(models=4, keep=tmp_path)
-    more, eight = count(models=8, keep=tmp_path)
+    first, four = count(models=4, keep=str(tmp_path))
+    again, same = count(models=4, keep=str(tmp_path))
+    more, eight = count(models=8, keep=str(tmp_path))
     assert (first, again, more) == (4, 0, 4)
     assert np.array_equal(four.advantage, same.advantage)
     assert (eight.details.models, eight.details.reused) == (8, 4)
@@ -81,16 +81,16 @@ def test_a_third_model_that_fails_keeps_the_first_two(tmp_path: Path) -> None:
         return train(features, targets, seed)
 
     with pytest.raises(InputError, match=r"Model 3: .*FloatingPointError: loss is nan"):
-        leakscope.audit(X, Y, train=fragile, models=4, keep=tmp_path)
+        leakscope.audit(X, Y, train=fragile, models=4, keep=str(tmp_path))
     assert len(list(tmp_path.glob("*/model=*.npz"))) == 2
-    audit = leakscope.audit(X, Y, train=fragile, models=4, keep=tmp_path)
+    audit = leakscope.audit(X, Y, train=fragile, models=4, keep=str(tmp_path))
     assert audit.details.reused == 2
 
 
 def test_another_recipe_or_data_are_other_models(tmp_path: Path) -> None:
     for data, trees in ((X, 5), (X, 6), (X + 1.0, 5)):
         audit = leakscope.audit(
-            data, Y, train=RandomForestClassifier(trees), models=2, keep=tmp_path
+            data, Y, train=RandomForestClassifier(trees), models=2, keep=str(tmp_path)
         )
         assert audit.details.reused == 0
     assert len(list(tmp_path.iterdir())) == 3
