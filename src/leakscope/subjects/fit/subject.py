@@ -825,8 +825,7 @@ def _other_attackers(audit: Audit, rows: Sequence[AgainstAttacker]) -> Section:
         [
             "Each number is about one attacker: the more of the other records the attacker knows, "
             "the less a record is hidden. An attacker who knows all others can be certain, because "
-            "the fit is deterministic. --question population asks for the outsider, --fraction "
-            "0.95 for the insider."
+            "the fit is deterministic. --attacker outsider or insider asks for another."
         ],
         tables=[(headings, cells)],
     )
