@@ -74,7 +74,7 @@ def test_every_verb_is_a_function_of_its_room(verb: str, name: str) -> None:
         assert parameter in text, f"leakscope.{name} does not say what {parameter} is"
 
 
-@pytest.mark.parametrize("verb", [*ROOMS, *BESIDE])
+@pytest.mark.parametrize("verb", sorted({*ROOMS, *BESIDE}))
 def test_every_verb_has_a_page_and_a_place_in_the_contents(verb: str) -> None:
     assert (ROOT / "docs" / f"{verb}.md").exists()
     assert f" {verb}.md" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
