@@ -120,7 +120,7 @@ SAID = {
 
 
 # Data that are doubtful in these ways also have records that one other leads, which is said too.
-@pytest.mark.filterwarnings("ignore:For .* a few others")
+@pytest.mark.filterwarnings("ignore:For .* a few others", "ignore:Refits contradict")
 @pytest.mark.filterwarnings("ignore:For .* the spread depends on the size")
 @pytest.mark.parametrize("how", ["stand-in", "process", "model"])
 @pytest.mark.parametrize("doubt", list(DOUBTFUL))
