@@ -9,7 +9,6 @@ import pytest
 
 import leakscope
 from leakscope import data
-from leakscope.settings import AuditSettings
 from leakscope.subjects.subject import opened
 
 
@@ -25,8 +24,10 @@ from leakscope.subjects.subject import opened
     ],
 )
 def test_a_kernel_that_is_none_is_refused(kernel: dict[str, Any], tmp_path: Path) -> None:
-    settings = AuditSettings(kernel="rbf", noise_variance=0.1, sensitivity=False)
-    run = leakscope.audit(data.read_example("iris"), settings=settings).write(tmp_path / "run")
+
+    run = leakscope.audit(data.read_example("wine"), model="rbf", noise_variance=0.1).write(
+        tmp_path / "run"
+    )
     document = leakscope.Audit.open(run)
     details = document.details.model_copy(update={"kernel": kernel})
     with pytest.raises(leakscope.InputError):
