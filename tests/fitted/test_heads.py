@@ -100,8 +100,8 @@ def test_a_head_by_adam_is_answered_and_its_distance_named() -> None:
         for found in (early, late)
     ]
     assert [one.holds for one in held] == [False, True]
-    assert early.untrusted == len(y)
-    assert late.untrusted < len(y) / 2
+    assert early.unconfirmed == len(y)
+    assert late.unconfirmed < len(y) / 2
     # The laws are those of the optimum, wherever the head is.
     np.testing.assert_allclose(early.advantage, late.advantage, rtol=1e-3, atol=1e-5)
 

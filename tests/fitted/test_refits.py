@@ -98,7 +98,7 @@ def test_steps_that_learn_next_to_nothing_are_trusted_by_refits() -> None:
     X, y = load_diabetes(return_X_y=True)
     model = make_pipeline(PolynomialFeatures(2), StandardScaler(), Ridge(10.0)).fit(X, y)
     result = leakscope.audit(X, y, model=model)
-    assert np.mean(result.trusted) > 0.95
+    assert np.mean(result.confirmed) > 0.95
     assert "refits" in result.trust.why(0)
 
 
@@ -146,7 +146,7 @@ def test_what_could_not_be_fitted_again_is_not_confirmed() -> None:
     model = make_pipeline(Refuses(), Ridge(1.0)).fit(NOISE, NOISE[:, 0])
     result = leakscope.audit(NOISE, NOISE[:, 0], model=model)
     assert "RuntimeError: too few rows for me" in " ".join(result.warnings)
-    assert not result.trusted.any()
+    assert not result.confirmed.any()
     calibrated = CalibratedClassifierCV(LogisticRegression(C=0.01), ensemble=False)
     result = leakscope.audit(NOISE, LABELS, model=calibrated.fit(NOISE, LABELS), models=4)
     assert result.subject == "training"
@@ -156,7 +156,7 @@ def test_a_target_encoder_is_answered_where_it_is_fitted_on_these_records() -> N
     model = make_pipeline(TargetEncoder(cv=KFold(3)), LogisticRegression()).fit(CODES, LABELS)
     result = leakscope.audit(CODES, LABELS, model=model, models=8)
     assert result.subject == "training"
-    with pytest.raises(InputError, match="a target encoder"):
+    with pytest.raises(NotOptimalError):
         leakscope.audit(CODES[::-1], LABELS, model=model)
 
 
@@ -206,7 +206,7 @@ def test_what_is_frozen_is_not_answered_by_models_that_keep_it() -> None:
     result = leakscope.audit(NOISE, LABELS, model=calibrated, models=4)
     assert result.subject == "fit"
     assert result.advantage.mean() == pytest.approx(expected.advantage.mean())
-    assert not result.trusted.any()
+    assert not result.confirmed.any()
     forest = FrozenEstimator(RandomForestClassifier(5).fit(NOISE, LABELS))
     with pytest.raises(InputError, match=r"frozen \(RandomForestClassifier\) as it was fitted"):
         leakscope.audit(NOISE, LABELS, model=forest, models=4)

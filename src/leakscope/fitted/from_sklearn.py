@@ -226,10 +226,14 @@ def _optimum_assumed(model: FittedModel, whole: WholeFit) -> tuple[Assumption, .
     if not distances:
         return ()
     inner, away = whole.found.inner, max(distances, key=lambda d: d.relative)
-    if away.relative <= farthest(inner, away, float(model.problems[0].sample_weights.sum())):
+    weight = float(model.problems[0].sample_weights.sum())
+    known_rule = stops_at(inner, weight) is not None
+    if away.relative <= (farthest(inner, away, weight) if known_rule else NEAR):
         return (optimal(away, holds=True),)
     name = type(inner).__name__
     if _ends_so_again(whole):
+        if away.relative <= FARTHEST:
+            return (optimal(away, holds=True),)
         raise NoLawsError(
             f"this {name} is not the optimum of what reaches it: its solver stopped early (give a "
             "smaller tol, raise max_iter or scale the features), or a step codes the records that "
