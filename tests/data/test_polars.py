@@ -11,7 +11,6 @@ import pytest
 import leakscope
 from leakscope import data
 from leakscope.errors import InputError
-from leakscope.settings import AuditSettings
 
 pl = pytest.importorskip("polars")
 
@@ -48,9 +47,8 @@ def test_it_is_the_pandas_frame():
 
 
 def test_audit():
-    rbf = AuditSettings(kernel="rbf")
     result = leakscope.audit_frame(
-        frame(), target="cost", id_column="person", missing="drop", settings=rbf
+        frame(), target="cost", id_column="person", missing="drop", model="rbf"
     )
     assert len(result.record_ids) == 17
     assert "p3" not in result.record_ids
@@ -59,7 +57,7 @@ def test_audit():
         target="ward",
         task="classification",
         group_column="person",
-        settings=rbf,
+        model="rbf",
     )
     assert wards.unit == "group"
 

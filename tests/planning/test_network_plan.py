@@ -64,7 +64,7 @@ def test_every_network_is_that_of_refits(equal: bool) -> None:
         assert one.largest_advantage == pytest.approx(advantages.max(), rel=1e-7)
         assert one.median_advantage == pytest.approx(np.median(advantages), rel=1e-7)
         assert one.error == pytest.approx(error, rel=1e-8)
-        assert one.untrusted == 0
+        assert one.unconfirmed == 0
 
 
 def arccosine(K: np.ndarray) -> np.ndarray:
@@ -115,7 +115,7 @@ def test_the_command_its_page_and_report(tmp_path, monkeypatch, capsys) -> None:
     assert len(told["networks"]) == 3
     assert "relu, 2 layers, residual" in Path("plan.html").read_text()
     assert main(["report", "plan.json", "--output", "again.html"]) == 0
-    assert "Leakage by network" in Path("again.html").read_text()
+    assert "relu, 2 layers, residual" in Path("again.html").read_text()
     for option, value, sentence in (
         ("--form", "recurrent", "there is no form 'recurrent'"),
         ("--form", "pooling", "pooling is for pictures"),
