@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import spearmanr
 
 import leakscope
-from leakscope import InputError, kernels
+from leakscope import InputError, kernels, lood
 from leakscope.auditing import write_run
 from leakscope.comparing import compare
 from leakscope.data import read_dataset, read_example
@@ -16,7 +16,7 @@ from leakscope.results.columns import Table
 from leakscope.settings import AuditSettings
 from tests.audits import process_audit
 
-NO_SWEEP = {"sensitivity": False}
+RBF = lood.Process(kernels.rbf())
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +29,8 @@ def data():
 @pytest.fixture(scope="module")
 def two(data):
     return (
-        leakscope.audit(*data, kernel=kernels.rbf(2.0), noise_variance=0.05, **NO_SWEEP),
-        leakscope.audit(*data, kernel=kernels.rbf(1.0), noise_variance=0.05, **NO_SWEEP),
+        leakscope.audit(*data, model=lood.Process(kernels.rbf(2.0), 0.05)),
+        leakscope.audit(*data, model=lood.Process(kernels.rbf(1.0), 0.05)),
     )
 
 
@@ -72,7 +72,7 @@ def test_a_run_is_not_worse_than_itself_and_noise_makes_less(two, data):
     same = compare(first, first)
     assert (same.worse, same.differences, same.rank_correlation) == ([], [], pytest.approx(1.0))
     assert (same.risen, same.fallen, same.appeared, same.vanished) == ([], [], 0, 0)
-    quiet = leakscope.audit(*data, kernel=kernels.rbf(2.0), noise_variance=1.0, **NO_SWEEP)
+    quiet = leakscope.audit(*data, model=lood.Process(kernels.rbf(2.0), 1.0))
     better = compare(first, quiet)
     assert better.worse == []
     assert "No improvement can be claimed" in better.verdict
@@ -94,7 +94,7 @@ def people(path, rows, seed=0):
 
 
 def test_records_are_matched_by_their_own_ids_where_the_data_differ(tmp_path):
-    settings = AuditSettings(sensitivity=False)
+    settings = AuditSettings()
     every = people(tmp_path / "every.csv", range(40))
     fewer = people(tmp_path / "fewer.csv", range(3, 40))
     results = [
@@ -120,7 +120,7 @@ def test_records_are_matched_by_their_own_ids_where_the_data_differ(tmp_path):
 
 
 def test_other_datasets_are_compared_by_distribution_only():
-    settings = AuditSettings(sensitivity=False)
+    settings = AuditSettings()
     found = compare(*(process_audit(read_example(name), settings) for name in ("diabetes", "wine")))
     assert (found.same_data, found.shared) == (False, 0)
     assert found.first.units == 442
@@ -132,12 +132,10 @@ def test_arrays_of_one_size_are_taken_for_the_same_rows(two, data):
     assert compare(*two).same_data is None
     assert "arrays in memory" in compare(*two).warnings[0]
     X, y = data
-    fewer = leakscope.audit(X[:100], y[:100], **NO_SWEEP)
+    fewer = leakscope.audit(X[:100], y[:100], model=RBF)
     assert "cannot be seen from row numbers" in compare(two[0], fewer).not_aligned
     named = [
-        leakscope.audit(
-            X[:count], y[:count], record_ids=[f"r{i}" for i in range(count)], **NO_SWEEP
-        )
+        leakscope.audit(X[:count], y[:count], record_ids=[f"r{i}" for i in range(count)], model=RBF)
         for count in (130, 100)
     ]
     assert compare(*named).shared == 100
@@ -145,7 +143,7 @@ def test_arrays_of_one_size_are_taken_for_the_same_rows(two, data):
 
 def test_different_questions_are_refused(two, data):
     first, _ = two
-    grouped = leakscope.audit(*data, groups=np.arange(130) // 2, **NO_SWEEP)
+    grouped = leakscope.audit(*data, groups=np.arange(130) // 2, model=RBF)
     with pytest.raises(InputError, match="what leaves: a record against a group"):
         compare(first, grouped)
     other = first.model_copy(update={"provenance": {**first.provenance, "question": "population"}})

@@ -75,9 +75,7 @@ def test_other_data_are_said(weak, tmp_path):
 
 
 def test_a_process_and_a_fitted_model_are_not_compared(weak):
-    process = process_audit(
-        data.read_example("diabetes"), AuditSettings(kernel="rbf", sensitivity=False)
-    )
+    process = process_audit(data.read_example("diabetes"), AuditSettings(kernel="rbf"))
     with pytest.raises(InputError, match="one run is of a fitted model"):
         leakscope.compare(weak, process)
 

@@ -140,7 +140,7 @@ def test_two_models_of_a_training(tmp_path: Path) -> None:
     A = rng.normal(size=(160, 5))
     b = (A[:, 0] + 1.5 * rng.normal(size=160) > 0).astype(int)
     forest = RandomForestClassifier(30, random_state=0)
-    audit = leakscope.audit(A, b, train=forest, models=8)
+    audit = leakscope.audit(A, b, model=forest, models=8)
     gone = np.arange(20)
     before = clone(forest).set_params(random_state=1).fit(A, b)
     rest = np.arange(20, 160)
@@ -173,7 +173,7 @@ def test_what_is_refused(audit: Audit) -> None:
     with pytest.raises(InputError, match="whole class"):
         leakscope.erase(audit, records=np.flatnonzero(Y == 0).tolist())
     with pytest.raises(InputError, match="does not work on a Gaussian process"):
-        leakscope.erase(leakscope.audit(X[:30, :2], Y[:30] * 1.0, kernel="rbf"), records=[1])
+        leakscope.erase(leakscope.audit(X[:30, :2], Y[:30] * 1.0, model="rbf"), records=[1])
 
 
 def test_command_line_and_page(

@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import leakscope
-from leakscope import kernels
+from leakscope import kernels, lood
 from leakscope.results.columns import COLUMNS, text_with_ends
 from leakscope.results.shown import LONGEST
 
@@ -42,7 +42,7 @@ def audits():
     y = X[:, 0] + rng.normal(size=90)
     ids = [HOSTILE, *(f"r{i}" for i in range(89))]
     return [
-        leakscope.audit(X, y, kernel=kernels.rbf(1.0), noise_variance=0.1, record_ids=ids),
+        leakscope.audit(X, y, model=lood.Process(kernels.rbf(1.0), 0.1), record_ids=ids),
         leakscope.audit(X, y, model=Ridge(alpha=10.0).fit(X, y), record_ids=ids),
     ]
 

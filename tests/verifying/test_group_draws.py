@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import leakscope
-from leakscope import InputError, kernels
+from leakscope import InputError, kernels, lood
 from leakscope.measures import normal_kl_of_draws
 from leakscope.results.columns import Table
 from leakscope.verifying.audits import check_audit
@@ -54,9 +54,7 @@ def problem(request):
 
 
 def audited(X, y, groups):
-    return leakscope.audit(
-        X, y, kernel=kernels.rbf(1.0), noise_variance=0.2, groups=groups, sensitivity=False
-    )
+    return leakscope.audit(X, y, model=lood.Process(kernels.rbf(1.0), 0.2), groups=groups)
 
 
 def check(audit, draws=3000, wrong=1.0):

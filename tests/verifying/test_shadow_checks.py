@@ -124,7 +124,7 @@ def test_a_training_is_checked_by_many_more_models_of_it(tmp_path: Path) -> None
 def forest():
     X, y = load_wine(return_X_y=True)
     trees = RandomForestClassifier(n_estimators=20)
-    return leakscope.audit(X, y, train=trees, models=16)
+    return leakscope.audit(X, y, model=trees, models=16)
 
 
 def test_what_was_counted_is_compared_with_what_is_counted(forest):

@@ -7,7 +7,6 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.linear_model import Ridge
 
 import leakscope
-from leakscope import kernels, results
+from leakscope import kernels, lood, results
 from leakscope.cli import main
 from leakscope.errors import InputError
 from leakscope.results.columns import Table
@@ -30,26 +29,18 @@ def documents() -> dict[str, results.Audit]:
     X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
     several = np.eye(3)[rng.integers(0, 3, 60)] - 1 / 3
     far = 1e6 + y
-    settings: dict[str, Any] = {"sensitivity": False}
+    nystrom = lood.Process(kernels.rbf(8.0), 0.1, route="nystrom", inducing=50)
     with pytest.warns(UserWarning, match="this audit is approximate"):
-        approximate = leakscope.audit(
-            X,
-            y,
-            kernel=kernels.rbf(8.0),
-            noise_variance=0.1,
-            route="nystrom",
-            inducing=50,
-            **settings,
-        )
+        approximate = leakscope.audit(X, y, model=nystrom)
+    rbf = lood.Process(kernels.rbf())
+    features = lood.Process(kernels.linear(bias_variance=1.0), route="features")
     return {
-        "rbf": leakscope.audit(X, y, **settings),
-        "little noise": leakscope.audit(X, y, noise_variance=1e-6, **settings),
-        "much noise": leakscope.audit(X, y, noise_variance=1e4, **settings),
-        "far from zero": leakscope.audit(X, far, **settings),
-        "several outputs": leakscope.audit(X, several, **settings),
-        "features": leakscope.audit(
-            X, y, kernel=kernels.linear(bias_variance=1.0), route="features", **settings
-        ),
+        "rbf": leakscope.audit(X, y, model=rbf),
+        "little noise": leakscope.audit(X, y, model=lood.Process(kernels.rbf(), 1e-6)),
+        "much noise": leakscope.audit(X, y, model=lood.Process(kernels.rbf(), 1e4)),
+        "far from zero": leakscope.audit(X, far, model=rbf),
+        "several outputs": leakscope.audit(X, several, model=rbf),
+        "features": leakscope.audit(X, y, model=features),
         "nystrom": approximate,
     }
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import leakscope
-from leakscope import InputError, kernels
+from leakscope import InputError, kernels, lood
 from leakscope._numerics.keys import as_key
 from leakscope.results.columns import Table
 from leakscope.subjects.process.draws import posterior_draws, prior_root
@@ -18,7 +18,7 @@ def problem(request):
     X = rng.normal(size=(15, 2))
     y = rng.normal(size=15 if request.param == 1 else (15, request.param))
     K = kernels.rbf(1.0)(X, X)
-    audit = leakscope.audit(X, y, kernel=kernels.rbf(1.0), noise_variance=0.2, sensitivity=False)
+    audit = leakscope.audit(X, y, model=lood.Process(kernels.rbf(1.0), 0.2))
     return K, y, audit
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import leakscope
-from leakscope import InputError, results
+from leakscope import InputError, kernels, lood, results
 from leakscope.linear import GaussianDesign
 from leakscope.subjects import Asked
 from leakscope.subjects.fit.subject import arrays_as_dataset
@@ -19,7 +19,9 @@ Y = X[:, 0] + 0.2 * RNG.normal(size=24)
 
 
 def test_a_result_of_arrays_is_verified_in_memory(tmp_path: Path) -> None:
-    result = leakscope.audit(X, Y, noise_variance=0.1, record_ids=[f"r{i}" for i in range(24)])
+    result = leakscope.audit(
+        X, Y, model=lood.Process(kernels.rbf(), 0.1), record_ids=[f"r{i}" for i in range(24)]
+    )
     found = leakscope.verify(result, records=3, seed=1)
     assert found.differs == 0
     assert found.checks[0].law.startswith("record r")
@@ -28,7 +30,9 @@ def test_a_result_of_arrays_is_verified_in_memory(tmp_path: Path) -> None:
 
 
 def test_groups_of_arrays_too() -> None:
-    result = leakscope.audit(X, Y, noise_variance=0.1, groups=[f"g{i // 3}" for i in range(24)])
+    result = leakscope.audit(
+        X, Y, model=lood.Process(kernels.rbf(), 0.1), groups=[f"g{i // 3}" for i in range(24)]
+    )
     found = leakscope.verify(result, records=2, seed=1)
     assert found.differs == 0
     assert found.checks[0].law.startswith("group g")
@@ -36,7 +40,7 @@ def test_groups_of_arrays_too() -> None:
 
 def test_wrong_laws_differ() -> None:
     """The check has teeth: laws of another noise than the result says are found out."""
-    result = leakscope.audit(X, Y, noise_variance=0.3)
+    result = leakscope.audit(X, Y, model=lood.Process(kernels.rbf(), 0.3))
     details = result.details.model_copy(update={"noise_variance": 0.1})
     forged = result.model_copy(update={"details": details})
     dataset = arrays_as_dataset(Asked(X=X, y=Y))
@@ -57,7 +61,7 @@ def test_what_has_no_law_is_refused() -> None:
 
 
 def test_a_record_can_be_named() -> None:
-    result = leakscope.audit(X, Y, noise_variance=0.1)
+    result = leakscope.audit(X, Y, model=lood.Process(kernels.rbf(), 0.1))
     found = leakscope.verify(result, record_ids=[7, "3"])
     assert {check.law.split(",")[0] for check in found.checks} == {"record 7", "record 3"}
     with pytest.raises(InputError, match="no record 99"):
