@@ -176,7 +176,7 @@ def test_a_sample_too_small_for_the_records_is_refused(capsys):
 def test_a_search_by_mean_distance(capsys):
     """Its value against two refits at the query that was found; KL is told beside it."""
     words = ["--example", "iris", "--record", "41", "--objective", "mean_distance"]
-    more = ["--noise-variance", "0.1", "--starts", "3", "--run-dir", "run", "--json", "r.json"]
+    more = ["--set", "noise_variance=0.1", "--starts", "3", "--run-dir", "run", "--json", "r.json"]
     assert main(["attack", "query", *words, *more]) == 0
     assert "mean distance" in capsys.readouterr().out
     found = json.loads(Path("r.json").read_text())

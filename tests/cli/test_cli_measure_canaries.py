@@ -118,12 +118,12 @@ def test_bad_files_end_with_status_two(
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["--guesses", "300,200"], "--guesses"),
-        (["--guesses", "0,0"], "--guesses"),
+        (["--guesses", "300,200"], "guesses"),
+        (["--guesses", "0,0"], "guesses"),
         (["--claimed-epsilon", "0"], "--claimed-epsilon"),
         (["--claimed-epsilon", "-1"], "--claimed-epsilon"),
         (["--fpr", "0.1"], "--fpr"),
-        (["--member", "normal:0,1"], "--canaries alone"),
+        (["--member", "normal:0,1"], "one source"),
         (["--delta", "0"], "--delta"),
     ],
 )

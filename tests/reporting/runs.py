@@ -53,10 +53,12 @@ def hostile_run(folder: Path, noise: str = "0.1") -> Path:
         "who",
         "--model",
         "rbf",
+        "--set",
+        f"noise_variance={noise}",
         "--run-dir",
         str(run),
     ]
-    assert main([*command, "--model rbf --noise-variance", noise]) == 0
+    assert main(command) == 0
     return run
 
 

@@ -20,9 +20,9 @@ def page_file(tmp_path_factory) -> Path:
     before = os.getcwd()
     os.chdir(folder)
     try:
-        audit = ["audit", "--example", "iris", "--set", "noise_variance=0.1"]
+        audit = ["audit", "--example", "iris", "--model", "rbf", "--set", "noise_variance=0.1"]
         assert main([*audit, "--run-dir", "run", "--top", "0"]) == 0
-        asked = ["--target-advantage", "0.2", "--repeats", "1", "--html", "advice.html"]
+        asked = ["--target-advantage", "0.2", "--html", "advice.html"]
         assert main(["advise", "run", *asked]) == 0
     finally:
         os.chdir(before)
