@@ -40,7 +40,7 @@ def changed(values: np.ndarray, place: tuple, to: object) -> np.ndarray:
     ("arrays", "words"),
     [
         ({"log_odds": SCORES}, "has no array trained_on"),
-        ({"log_odds": SCORES[:, :50], "trained_on": MASK}, "both must have"),
+        ({"log_odds": SCORES[:, :50], "trained_on": MASK}, "one of the same shape"),
         ({"log_odds": SCORES, "trained_on": MASK.astype(int)}, "must be of type bool"),
         ({"log_odds": SCORES, "trained_on": changed(MASK, (slice(None), 7), True)}, "record 7"),
         ({"log_odds": SCORES, "trained_on": changed(MASK, (slice(None), 7), False)}, "record 7"),
