@@ -7,7 +7,6 @@ import pytest
 
 from leakscope import relu
 from leakscope.cli import main
-from leakscope.reporting import charts
 from leakscope.results import read_result
 
 X, Y = [-2.0, -0.5, 0.3, 1.0, 1.8], [1, -1, 1, 1, -1]
@@ -102,30 +101,3 @@ def test_bad_input_is_a_sentence_and_status_2(capsys, here, words, sentence):
     captured = capsys.readouterr()
     assert sentence in captured.err
     assert captured.out == ""
-
-
-def test_a_picture_of_what_was_found(capsys, here):
-    """The function passes through every candidate; records are drawn where they are given."""
-    words = ["net.npz", "--margin", "1", "--data", "data.csv", "--picture", "out.svg"]
-    found = answer(capsys, *words)
-    x, f = np.array(found["function"]).T
-    assert (np.diff(x) > 0).all()
-    for one in found["candidates"]:
-        assert np.interp(one["x"], x, f) == pytest.approx(one["label"], abs=1e-8)
-    text = (here / "out.svg").read_text()
-    assert text.startswith("<svg")
-    assert "record" in text
-    # a record off the margin stands on the function, not on the margin; also beyond its last kink
-    network = relu.max_margin_network(X, Y).network
-    for place in (0.6, -9.0, 11.0):
-        drawn = charts._on_line(found["function"], place)
-        assert drawn == pytest.approx(float(network([place])[0]), abs=1e-9)
-    np.save("queries.npy", [[0.1], [1.0]])
-    asked = ["attack", "membership", "net.npz", "--queries", "queries.npy"]
-    assert main([*asked, "--picture", "members.png"]) == 0
-    assert (here / "members.png").read_bytes().startswith(b"\x89PNG")
-    capsys.readouterr()
-    assert main([*asked, "--picture", "members.gif"]) == 2
-    assert "must be a .png or .svg file" in capsys.readouterr().err
-    assert main([*asked, "--pool", "data.csv", "--picture", "x.png"]) == 2
-    assert "leave it out with --pool" in capsys.readouterr().err

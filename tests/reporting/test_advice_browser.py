@@ -50,8 +50,8 @@ def test_the_chart_is_drawn_and_nothing_is_asked_of_a_network(page_file: Path, w
         page.goto(page_file.as_uri())
         page.wait_for_selector("html[data-drawn=yes]")
         lines = page.locator("#chart-error_against_leakage svg.marks .mark-line path")
-        assert lines.count() == 4
-        assert page.locator("#option-table tbody tr").count() >= 6
+        assert lines.count() == 3
+        assert page.locator("#option-table tbody tr").count() >= 4
         assert "privacy cost of its own" in page.inner_text("main")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert troubles == []
