@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import HOSTILE, SHOWN, example_run, hostile_run
+from runs import SHOWN, example_run, hostile_run
 
 from leakscope.cli import main
 from leakscope.reporting import report
@@ -57,7 +57,7 @@ def opened(browser: Any, path: Path, width: int = 1280) -> tuple[Any, list[str]]
 @pytest.mark.parametrize("width", [1280, 400])
 def test_charts_are_drawn_and_the_page_fits(browser, reports, width):
     page, troubles = opened(browser, reports["digits"], width)
-    assert page.locator(".chart svg.marks").count() == 8
+    assert page.locator(".chart svg.marks").count() == 5
     assert page.evaluate("document.documentElement.scrollWidth") == width
     assert page.locator(".shown img").count() == (12 + 4) * 6
     widths = page.eval_on_selector_all(".shown img", "all => all.map(one => one.naturalWidth)")
@@ -141,15 +141,6 @@ def test_hostile_names_do_nothing(browser, reports, width):
         "#records-body td.id", "all => all.map(one => one.textContent)"
     )
     assert set(SHOWN) <= set(shown)
-    # The tick of each record answers the pointer with its id.
-    ticks = page.locator("#chart-rank_ranges svg.marks .mark-rect.role-mark path")
-    assert ticks.count() == 20
-    told = ""
-    for number in range(len(HOSTILE)):
-        ticks.nth(number).hover(force=True)
-        page.wait_for_selector("#vg-tooltip-element.visible")
-        told += page.locator("#vg-tooltip-element").text_content()
-    assert all(name in told for name in HOSTILE[:3])
     assert page.evaluate("window.hacked") is None
     assert page.locator("#vg-tooltip-element img, #vg-tooltip-element script").count() == 0
     assert troubles == []

@@ -73,8 +73,6 @@ def test_hostile_ids_are_text_and_nothing_else(hostile):
     assert "\ufffdevil" in reader.text
     content = json.loads(reader.scripts[0])
     assert set(SHOWN) <= set(content["records"]["id"])
-    named = {row["record"] for row in content["charts"]["rank_ranges"]["data"]["values"]}
-    assert set(SHOWN) <= named
     assert " on <b>hostile" in reader.text
 
 
@@ -126,7 +124,6 @@ def test_redacted_holds_no_record(hostile, digits):
     for name in [*HOSTILE[:3], "person 11", "hacked=1", "evil"]:
         assert name not in page
     assert data_of(page)["records"] is None
-    assert "rank_ranges" not in page
     assert "records were ranked" in Reader(page).text
     of_digits = Reader(report_html(read_run(digits), redact=True))
     assert of_digits.tags("img") == []
