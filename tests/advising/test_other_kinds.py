@@ -148,7 +148,6 @@ def test_an_audit_of_it_is_advised_on(points, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"check": 50}, "leave out --check"),
         ({"questions": "any"}, "leave out --questions any"),
         ({"tries": {"k": [3]}}, "not one of a training"),
     ],

@@ -243,7 +243,7 @@ def bad(**changes):
         (lambda: bad(model=Lasso(), question="population"), "belongs to laws of one fit"),
         (lambda: bad(model=Ridge(positive=True), sample_weight=np.ones(442)), "leave out sample"),
         (lambda: bad(model=Ridge(positive=True), fraction=0.8), "fraction belongs to laws of one"),
-        (lambda: bad(model=object()), "a model must be a scikit-learn estimator, or a function"),
+        (lambda: bad(model=object()), "a model must be a scikit-learn estimator"),
         (lambda: bad(record_ids=["a"]), "442 records and 1 record_ids"),
         (lambda: bad(X=X10[:, 0]), "two dimensions"),
         (lambda: bad(X=X10[:, :4]), "10 features, but X has 4"),

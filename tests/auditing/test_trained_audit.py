@@ -109,8 +109,8 @@ def test_a_forest_against_many_models() -> None:
         ({"y": np.arange(120) == 3}, "has one record only"),
         ({"y": Y[:-1]}, "X has 120 records and y has 119"),
         ({"X": X[:10], "y": Y[:10]}, "at least 20 records"),
-        ({"model": LogisticRegression()}, "not both"),
-        ({"kernel": "rbf"}, "kernel is an option of"),
+        ({"model": LogisticRegression()}, "give one model"),
+        ({"kernel": "rbf"}, "kernel belongs to"),
     ],
 )
 def test_bad_input(given: dict[str, Any], sentence: str) -> None:

@@ -24,8 +24,7 @@ from leakscope import InputError, data
 from leakscope.auditing import audit_streamed
 from leakscope.auditing.gate import gate_failures
 from leakscope.results import Audit
-from leakscope.settings import AuditSettings, ModelSettings
-from leakscope.settings.audit import TrainingSettings
+from leakscope.settings import ModelSettings
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "kinds.md"
 BEGIN, END = "<!-- begin: made by tests/subjects/test_kinds_and_verbs.py -->", "<!-- end -->"
@@ -55,41 +54,39 @@ def runs(folder: Path) -> dict[str, Callable[[str], Audit]]:
     def written(audit: Audit, name: str) -> Audit:
         return Audit.open(audit.write(folder / name))
 
-    rbf = AuditSettings(kernel="rbf", sensitivity=False)
+    rbf = {"kernel": "rbf", "sensitivity": False}
     return {
         "fitted model": lambda name: written(
-            leakscope.audit(
-                read("y"), settings=AuditSettings(), chosen=ModelSettings(model="ridge", alpha=1.0)
-            ),
+            leakscope.audit(read("y"), model="ridge", alpha=1.0),
             name,
         ),
         "training": lambda name: written(
             leakscope.audit(
                 read("label"),
-                settings=AuditSettings(),
-                training=TrainingSettings(train=TREE, models=4),
+                model=TREE,
+                models=4,
             ),
             name,
         ),
         "fitted model, groups": lambda name: written(
             leakscope.audit(
                 read("y", group_column="who"),
-                settings=AuditSettings(),
-                chosen=ModelSettings(model="ridge", alpha=1.0),
+                model="ridge",
+                alpha=1.0,
             ),
             name,
         ),
         "training, groups": lambda name: written(
             leakscope.audit(
                 read("label", group_column="who"),
-                settings=AuditSettings(),
-                training=TrainingSettings(train=TREE, models=4),
+                model=TREE,
+                models=4,
             ),
             name,
         ),
-        "Gaussian process": lambda name: written(leakscope.audit(read("y"), settings=rbf), name),
+        "Gaussian process": lambda name: written(leakscope.audit(read("y"), **rbf), name),
         "process, groups": lambda name: written(
-            leakscope.audit(read("y", group_column="who"), settings=rbf), name
+            leakscope.audit(read("y", group_column="who"), **rbf), name
         ),
         "fitted model, streamed": lambda name: _streamed(
             folder, name, chosen=ModelSettings(model="ridge", alpha=1.0)

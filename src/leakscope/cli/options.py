@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -139,7 +140,10 @@ def one_of(value: str, choices: Sequence[str], option: str) -> None:
 def numbers(text: str, option: str, *, whole: bool = False) -> tuple[float, ...]:
     """Numbers with commas between."""
     try:
-        return tuple(int(entry) if whole else float(entry) for entry in text.split(","))
+        found = tuple(int(entry) if whole else float(entry) for entry in text.split(","))
+        if not all(math.isfinite(number) for number in found):
+            raise ValueError(text)
+        return found
     except ValueError:
         kind, such = ("whole numbers", "256,256") if whole else ("numbers", "0.1,0.001")
         raise InputError(
