@@ -93,7 +93,7 @@ def query(
     the one in question.  It speaks of a model family, not of your trained model.
     """
     from leakscope.attacking import attack_query
-    from leakscope.lood.process import Process
+    from leakscope.lood import Process
     from leakscope.results.run_directory import default_run_directory, require_free
 
     if not record:

@@ -252,7 +252,10 @@ class StreamCost:
     def of(cls, source: str | Path) -> StreamCost | None:
         """Of a source; None of what cannot be streamed."""
         place = Path(source)
-        if not is_there(place) or (not is_folder(place) and place.suffix.lower() != SUFFIX):
+        if not is_there(place):
+            return None
+        # A folder without such files is one of pictures.
+        if not any(file.suffix.lower() == SUFFIX for file in (place, *place.rglob("*"))):
             return None
         files = record_files(place)
         about = [schema_and_sizes(file) for file in files]
