@@ -66,7 +66,7 @@ def test_decide_does_not_approve_a_run_without_digests(
 def test_compare_and_advise_say_so(made: Path, tmp_path: Path) -> None:
     run = unsealed(made, tmp_path / "run")
     found = leakscope.compare(made / "run", run)
-    assert found.warnings[0].startswith(f"{run} has no checksum")
+    assert found.warnings[0].startswith(f"{run}/result.json has no checksum")
     assert "digest" not in str(leakscope.compare(made / "run", made / "run").warnings)
     target = leakscope.AuditTarget("advantage", 0.9)
     assert "no checksum" in leakscope.advise(run, target).warnings[0]
@@ -120,6 +120,6 @@ def test_arrays_that_were_changed_and_sealed_again(
     (run / "digests.json").write_text(json.dumps(sealed))
     assert main(["report", str(run)]) == 2
     told = capsys.readouterr().err
-    assert "make the run again" in told
+    assert "audit again" in told
     assert told.count("\n") == 1
     assert not (run / "report.html").exists()

@@ -100,7 +100,14 @@ def test_a_limit_of_the_shell(tmp_path, limit, size):
     """A matrix of 7.2 GB under ulimit -v and -d: refused, with what it needs."""
     write_dataset(tmp_path, 30_000)
     done = leakscope(
-        tmp_path, f"ulimit {limit} {size}", "audit", "data.npz", "--set", "route=dense"
+        tmp_path,
+        f"ulimit {limit} {size}",
+        "audit",
+        "data.npz",
+        "--model",
+        "rbf",
+        "--set",
+        "route=dense",
     )
     assert done.returncode == 2, done.stderr
     assert "the kernel matrix of 30000 records needs 7.2 GB of memory, but only" in done.stderr
@@ -159,7 +166,9 @@ def test_a_real_control_group(tmp_path):
     write_dataset(tmp_path, 12_000)
     with control_group(1000 * MB) as place:
         join = f"echo $$ > {place / 'cgroup.procs'}"
-        done = leakscope(tmp_path, join, "audit", "data.npz", "--set", "route=dense")
+        done = leakscope(
+            tmp_path, join, "audit", "data.npz", "--model", "rbf", "--set", "route=dense"
+        )
     assert done.returncode == 2, done.stderr
     assert "the kernel matrix of 12000 records needs 1.15 GB of memory, but only" in done.stderr
 

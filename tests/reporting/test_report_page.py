@@ -98,7 +98,7 @@ def test_a_page_has_its_charts_pictures_and_records(digits):
     reader = Reader(page)
     for words in (*run.document.sentences, *run.document.checks, run.versions["numpy"]):
         assert " ".join(words.split()) in " ".join(reader.text.split()), words
-    odd = run.document.details.disagreeing
+    odd = run.gallery.disagreeing
     assert len(reader.tags("img")) == (12 + len(odd)) * 6
     content = data_of(page)
     assert {"histogram_advantage", "histogram_log10_kl", "roc_linear", "roc_log"} <= set(
