@@ -36,7 +36,7 @@ from leakscope.settings.audit import TrainingSettings
 # In a warning.
 NUMBER = re.compile(r"[-+]?\d[\d.]*(e[-+]?\d+)?")
 # Where their number is not given, models double from the second of these to the last, until so many
-# of the records are confirmed; where that many are too many for the minutes, there are the first.
+# of the intervals are narrow; where that many are too many for the minutes, there are the first.
 FEWEST, USUAL, MOST, ENOUGH = 4, 64, 1024, 0.95
 # How long they may take, in minutes, where nothing is said.
 USUAL_MINUTES = 10.0
@@ -125,11 +125,11 @@ class Halving:
         )
 
     def enough_models(
-        self, how: TrainingSettings, place: Path | None, confirmed: Callable[[HalfModels], float]
+        self, how: TrainingSettings, place: Path | None, narrow: Callable[[HalfModels], float]
     ) -> HalfModels:
-        """As many models as were asked for; else as many as it takes to confirm the records.
+        """As many models as were asked for; else as many as it takes for narrow intervals.
 
-        They double from 64 until 95% of the records are confirmed, or to 1,024.  The first two say
+        They double from 64 until 95% of the intervals are narrow, or to 1,024.  The first two say
         how long one takes: no more are trained than fit in the minutes that were given, or ten
         where nothing was said, but four in any case; and where nothing was said and 64 do not fit,
         four.
@@ -140,8 +140,8 @@ class Halving:
             How many models or minutes, and where they are trained.
         place
             Where folders of models are kept; None to keep none.
-        confirmed
-            The share of the records that models confirm.
+        narrow
+            The share of the records whose intervals models make narrow.
         """
         with ExitStack() as stack:
             if place is None:
@@ -159,7 +159,7 @@ class Halving:
                     most = FEWEST
                 count = min(count, most)
             models = self.models(count, folder=folder, at=at)
-            while count < most and not models.unsteady and confirmed(models) < ENOUGH:
+            while count < most and not models.unsteady and narrow(models) < ENOUGH:
                 count = min(2 * count, most)
                 models = self.models(count, folder=folder, at=at)
         reused = [there[name] for name in map(model_name, range(count)) if name in there]

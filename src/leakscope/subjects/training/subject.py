@@ -93,8 +93,8 @@ NO_CODE = "unknown"
 
 # What is asked of a record's answers before its numbers are confirmed.
 CHECK = (
-    f"its advantage is within {NEAR:g} of both ends of its interval, and its TPR at 1%, where its "
-    f"answers have a law, within a factor of {FACTOR:g}"
+    f"its advantage is within {NEAR:g} of both ends of its interval, its TPR at 1% within a factor "
+    f"of {FACTOR:g}, and its answers look normal with it and without it"
 )
 # What a model that answers at random is said to do; a person who asks often sees through it.
 UNSTEADY = "the models answer otherwise when they are asked about the same records again"
@@ -461,7 +461,7 @@ class Training(Subject):
         place = None if keep is None else Path(keep)
         try:
             models = self._halving(self.seed, self.on_progress).enough_models(
-                self.how, place, self._confirmed
+                self.how, place, self._narrow
             )
         except InputError as error:
             if place is None:
@@ -473,13 +473,13 @@ class Training(Subject):
         self.how = self.how.model_copy(update={"models": len(models.scores), "minutes": None})
         return models
 
-    def _confirmed(self, models: HalfModels) -> float:
-        """The share of some of the units that these models confirm."""
+    def _narrow(self, models: HalfModels) -> float:
+        """The share of some of the units whose intervals these models make narrow."""
         weights = self.row_weights
         few, _ = self._few(models, LOOKED_AT)
         # More models weigh a group's records anew.
         self.row_weights = weights
-        return float(np.mean(few.trusted))
+        return float(np.mean(few.narrow))
 
     def _few(self, models: HalfModels, most: int | None = None) -> tuple[FewModels, FloatArray]:
         """What models show of the units, or of ``most`` of them, and by which sign scores turn."""
