@@ -14,7 +14,7 @@ import pytest
 import leakscope
 from leakscope.auditing import audit_streamed
 from leakscope.errors import InputError
-from leakscope.settings import AuditSettings, ModelSettings
+from leakscope.settings import ModelSettings
 from leakscope.single_fit import ConvexProblem, solve_cavity
 from leakscope.subjects.fit.subject import Fit
 from leakscope.subjects.stream.passes import StreamCost
@@ -50,17 +50,13 @@ def test_a_stream_too_wide_is_refused_before_it_begins(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_fit_of_millions_says_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fit_of_millions_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = SimpleNamespace(features=np.broadcast_to(0.0, (5_000_000, 4)))
     asked: Any = SimpleNamespace(dataset=dataset, model=None)
     with monkeypatch.context() as patch:
         patch.setattr("leakscope._numerics.memory.available_memory", lambda: 10 * GB)
         with pytest.raises(InputError, match=r"5,000,000 records needs 33"):
             Fit.cost(asked)
-    dataset.features = np.broadcast_to(0.0, (2_000_000, 4))
-    said = Fit.cost(asked)
-    assert said is not None
-    assert "GB and about 4 min" in said
 
 
 def test_memory_that_runs_out_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,5 +65,5 @@ def test_memory_that_runs_out_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(sys.modules["leakscope.auditing.audit"], "audit_subject", out)
     X = np.random.default_rng(0).normal(size=(30, 2))
-    with pytest.raises(InputError, match="the memory ran out; use fewer records"):
-        leakscope.audit(X, X[:, 0], settings=AuditSettings(kernel="rbf"))
+    with pytest.raises(InputError, match="the memory ran out"):
+        leakscope.audit(X, X[:, 0], model="rbf")
