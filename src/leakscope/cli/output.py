@@ -125,7 +125,7 @@ def _files(given: Any) -> Iterator[Path]:
         try:
             content = json.loads(result.read_text(encoding="utf-8"))
             named = [content["dataset"]["source"]["file"], content["model"]["file"]]
-        except (OSError, ValueError, LookupError, TypeError):
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
             named = []
         yield from (Path(name) for name in named if isinstance(name, str))
 
@@ -136,7 +136,7 @@ def _of_a_run(path: Path, verb: str) -> bool:
         return False
     try:
         digests = json.loads((path.parent / "digests.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return path.name in OF_A_RUN or path.name in digests
 
