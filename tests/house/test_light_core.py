@@ -127,7 +127,8 @@ REFUSED = [
     ("audit pictures", "PIL"),
     ("audit table.csv --target y --model m.skops", "skops"),
     ("audit table.csv --target y --model nngp", "jax"),
-    ("audit table.csv --target y --model sklearn.tree:DecisionTreeRegressor --workers 2",
+    ("audit table.csv --target y --model sklearn.tree:DecisionTreeRegressor "
+     "--cluster tcp://127.0.0.1:9",
      "distributed"),
     ("attack query table.csv --target y --record 3", "jax"),
     ("attack membership n.safetensors --queries q.csv", "safetensors"),

@@ -21,7 +21,7 @@ from leakscope.data.arrays import read_arrays
 from leakscope.data.datasets import Dataset, RecordId, Task
 from leakscope.data.doubts import array_doubts, doubts
 from leakscope.data.preparation import prepare
-from leakscope.errors import InputError
+from leakscope.errors import InputError, required
 from leakscope.halves.draw import kinds_of, summed_by
 from leakscope.halves.estimate import (
     COUNTED,
@@ -455,6 +455,8 @@ class Training(Subject):
 
     def _trained(self) -> HalfModels:
         """The models; an error says where those are kept that are finished."""
+        if self.how.scheduler is not None:
+            required("distributed", "A cluster")
         keep = self.how.keep
         if keep is None and self.dataset.source is not None:
             keep = f"{RUNS_FOLDER}/models"
