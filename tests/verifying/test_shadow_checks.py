@@ -178,26 +178,6 @@ def cut_and_counted(found) -> float:
     return float(total / found.scores.shape[1])
 
 
-def test_the_mean_tpr_has_an_honest_standard_error() -> None:
-    """Exactly right laws: the z-scores of predicted and observed have a spread of about one."""
-    rng = np.random.default_rng(0)
-    shift, sd = rng.exponential(size=300), np.exp(0.3 * rng.normal(size=300))
-    scores = []
-    for seed in range(40):
-        generator = np.random.default_rng(seed)
-        inside = generator.random((100, 300)) < 0.5
-        shadows = ShadowScores(
-            np.where(inside, shift, 0.0) + sd * generator.normal(size=inside.shape), inside
-        )
-        laws = exact_laws(shift, sd)
-        found = fitted.check_against_shadows(laws, shadows, random_state=seed)
-        assert found.tpr_stderr is not None
-        scores.append((found.tpr_predicted - found.tpr_observed) / found.tpr_stderr)
-    # Forty draws of Student's t with nine degrees of freedom: a spread of 1.13, give or take 0.16.
-    assert 0.6 < float(np.std(scores)) < 1.8
-    assert abs(float(np.mean(scores))) < 4 * 1.13 / 40**0.5
-
-
 def test_a_record_that_most_models_saw_is_left_out() -> None:
     """With 20 models and 300 records some have fewer than four without; all was refused."""
     rng = np.random.default_rng(0)
@@ -210,7 +190,6 @@ def test_a_record_that_most_models_saw_is_left_out() -> None:
     )
     found = fitted.check_against_shadows(exact_laws(shift, sd), shadows)
     assert abs(found.shift_ratio - 1.0) < 0.2
-    assert found.tpr_at < 0.2
     with pytest.raises(InputError, match="Most records must be in and out"):
         fitted.check_against_shadows(
             exact_laws(shift, sd), ShadowScores(shadows.scores[:6], inside[:6])
