@@ -223,7 +223,10 @@ class Fit(Subject):
         if not usual or asked.sample_weight is not None or frozen or self.estimator is None:
             return
         with stage("laws"):
-            laws = self._laws_of_fit()
+            try:
+                laws = self._laws_of_fit()
+            except NoLawsError as error:
+                raise PassedOnError(f"no laws follow from this one fit: {error}.") from error
         if laws.check is not None and not laws.check.law_holds:
             raise PassedOnError(f"the laws of one fit do not hold: {laws.check.sentence}")
         self._plain_laws = laws
