@@ -30,9 +30,9 @@ Reader = Callable[[Any, FloatArray, Labels, FloatArray], FittedModel]
 # of their number.  Between them lies what a solver leaves that stops early, by its own tolerance.
 FARTHEST, NEAR = 0.1, 1e-3
 # Fits on the same records end alike up to this share of their scores' spread: rounding.
+AGAIN = 1e-9
 # Fits of a recipe that show how far apart they end.
 ENDINGS = 8
-AGAIN = 1e-9
 # Solvers that stop where no entry of the mean loss's gradient is above ``tol``, and solvers that
 # stop by other rules; what is not named is exact.
 _BY_GRADIENT = ("lbfgs", "newton-cg", "newton-cholesky")
@@ -258,7 +258,8 @@ def _ends_so_again(whole: WholeFit) -> bool:
     released = whole.answers(whole.estimator)
     refits = np.stack([whole.scores(everybody) for _ in range(ENDINGS)])
     middle = refits.mean(axis=0)
-    by_chance = np.sqrt(np.mean((refits - middle) ** 2, axis=tuple(range(1, refits.ndim)))).max()
+    squares = np.mean((refits - middle) ** 2, axis=tuple(range(1, refits.ndim)))
+    by_chance = float(np.sqrt(squares.max()))
     rounding = AGAIN * max(float(np.std(middle)), 1e-300)
     return float(np.sqrt(np.mean((released - middle) ** 2))) <= max(2.0 * by_chance, rounding)
 
