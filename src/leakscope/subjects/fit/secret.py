@@ -385,13 +385,14 @@ def secret_sections(audit: Audit, found: SecretAttribute) -> list[Section]:
         f"{found.largest_advantage or 0.0:.2g} at most.",
     ]
     believed = PRIORS[found.prior]
+    learnt = believed.removesuffix(" and the label")
     chances = [
         ["the column's shares", certain(found.by_shares), ""],
         ["the column's shares, a model without the record", certain(found.by_other_model), ""],
         [believed, certain(found.named_prior), certain(found.chance_prior)],
-        [f"{believed}, a model without the record", certain(found.named_without),
+        [f"{learnt}, a model without the record", certain(found.named_without),
          certain(found.chance_without)],
-        [f"{believed}, this model", certain(found.named_with), certain(found.chance_with)],
+        [f"{learnt}, this model", certain(found.named_with), certain(found.chance_with)],
     ]  # fmt: skip
     values = [
         [entry.value, str(entry.count), certain(entry.named_prior), certain(entry.named_without),
