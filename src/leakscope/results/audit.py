@@ -231,7 +231,7 @@ class Audit(ResultDocument):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> audit = leakscope.audit(X, y, model=Ridge(alpha=0.1).fit(X, y))
     >>> audit.ranking()[:3], audit.trust.why(0)
-    ((123, 102, 92), 'no other records, one or a few, carry more than 40% of its variance')
+    ((123, 102, 92), 'refits of the recipe agree with its law')
     >>> audit.to_frame().columns[:3].tolist()
     ['record_id', 'advantage', 'tpr_at_fpr_0_01']
     """

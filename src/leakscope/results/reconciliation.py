@@ -66,7 +66,7 @@ def reconciled(
     >>> found = leakscope.verify(audit, records=4, models=100)
     >>> row, = results.reconciliation.reconciled(audit, [found])
     >>> row.quantity, row.agrees
-    ('mean TPR at 2.7% FPR, all records', 'agrees')
+    ('mean advantage, all records', 'agrees')
     """
     rows: list[ReconciledRow] = []
     if not isinstance(audit, Audit):
