@@ -73,7 +73,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         shared = {
             name: made[-1]
             for name, made in (found.name2fixturedefs if found else {}).items()
-            if made[-1].scope in ("module", "session") and made[-1].baseid
+            if made[-1].scope in ("module", "session") and made[-1].baseid not in ("", "tests")
         }
         if shared:
             chosen = getattr(getattr(item, "callspec", None), "indices", {})

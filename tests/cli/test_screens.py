@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
 from pathlib import Path
@@ -12,7 +14,6 @@ from leakscope.cli import main
 
 FOLDER = Path(__file__).parent / "screens"
 
-# In this order: later verbs read what earlier ones wrote.
 SCREENS = {
     "audit": "audit --example diabetes --model ridge --set alpha=1 --top 3 --run-dir before",
     "audit_after": "audit --example diabetes --model ridge --set alpha=10 --top 3 --explain "
@@ -31,9 +32,17 @@ SCREENS = {
 }
 
 
+AUDITS = ("audit", "audit_after", "audit_process")
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    return tmp_path_factory.mktemp("screens")
+    """A folder with the runs that other verbs read."""
+    folder = tmp_path_factory.mktemp("screens")
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+        for name in AUDITS:
+            assert main(SCREENS[name].split()) == 0
+    return folder
 
 
 def masked(text: str) -> str:
@@ -45,8 +54,8 @@ def masked(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", SCREENS)
-def test_screen(name, place, monkeypatch, capsys):
-    monkeypatch.chdir(place)
+def test_screen(name, place, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path if name in AUDITS else place)
     monkeypatch.setenv("COLUMNS", "80")
     status = main(SCREENS[name].split())
     screen = f"{masked(capsys.readouterr().out)}status {status}\n"
