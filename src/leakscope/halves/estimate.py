@@ -412,6 +412,10 @@ def few_models(
     advantage, tpr = intervals[0], intervals[-1]
     close = (tpr.high <= FACTOR * tpr.value) & (tpr.low * FACTOR >= tpr.value)
     half = np.maximum(advantage.high - advantage.value, advantage.value - advantage.low)
+    # As the attacker sees them too, with the models' own levels in them.
+    shaped = np.logical_and.reduce(
+        [looks_normal(seen, side) for seen in (scores, levelled) for side in (mask, ~mask)]
+    )
     return FewModels(
         pair=LawPair(Normal(m, np.exp(log_r)), Normal(u, np.exp(log_s)), draws.provenance),
         advantage=advantage,
@@ -424,10 +428,7 @@ def few_models(
         doubt=doubt,
         given_doubt=given_doubt,
         narrow=np.asarray(half <= NEAR),
-        lawful=close
-        & (doubt == LAW)
-        & looks_normal(levelled, mask)
-        & looks_normal(levelled, ~mask),
+        lawful=close & (doubt == LAW) & shaped,
     )
 
 
