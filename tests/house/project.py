@@ -110,6 +110,10 @@ def _started_and_interrupted(words: list[str]) -> tuple[int, str]:
     return process.returncode, printed
 
 
+# Stands for an ellipsis in a pattern; no output holds it.
+ANYTHING = "\0"
+
+
 class RoundedOutput(doctest.OutputChecker):
     """Doctest's comparison, but a number may differ by one in its last digit.
 
@@ -125,7 +129,10 @@ class RoundedOutput(doctest.OutputChecker):
         written = [Decimal(number) for number in self.NUMBER.findall(want)]
         if not written:
             return False
-        pattern = "".join(self._parts(want, optionflags))
+        # Each piece is taken where it first comes, for good: to try all places takes for ever.
+        first, *others = "".join(self._parts(want, optionflags)).split(ANYTHING)
+        last = [f".*?{others.pop()}"] if others else []
+        pattern = "".join([first, *(f"(?>.*?{piece})" for piece in others), *last])
         found = re.fullmatch(pattern, got, flags=re.DOTALL)
         return found is not None and all(
             abs(Decimal(number) - there) <= Decimal((0, (1,), int(there.as_tuple().exponent)))
@@ -140,7 +147,7 @@ class RoundedOutput(doctest.OutputChecker):
             if self.NUMBER.fullmatch(word):
                 parts.append(f"({self.NUMBER.pattern})")
             elif word == "..." and optionflags & doctest.ELLIPSIS:
-                parts.append(".*?")
+                parts.append(ANYTHING)
             elif word.isspace() and optionflags & doctest.NORMALIZE_WHITESPACE:
                 parts.append(r"\s+")
             else:
